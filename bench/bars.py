@@ -83,9 +83,9 @@ class Ideal:
     """Names the least time that the machine could need for a cell. perf_limits measures it, and it counts as a peer."""
 
     name: str
-    ours: tuple  # the peers that are compared with it
+    ours: tuple  # the variants of tutti whose times are compared with it
     cell: Cell
-    metric: str  # us, or GB/s of the cell's bytes
+    metric: str  # of perf_limits: a time in us, or a rate in GB/s for the cell's bytes
 
 
 IDEALS = (
@@ -102,6 +102,7 @@ IDEALS = (
 )
 
 # With more ranks than cores, a peer that spins without yielding may wait for the scheduler and not for data. Its time
-# is left out if it exceeds both STALL_US, a time slice, and STALL_FACTOR times the time of the round's fastest peer.
+# is left out if it is longer than a time slice (STALL_US), and longer than STALL_FACTOR times the time of the round's
+# fastest peer.
 STALL_FACTOR = 20
 STALL_US = 2000

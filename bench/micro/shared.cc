@@ -1,5 +1,5 @@
 // Measures how much time the executor of shared-memory schedules adds to the work of a step. Two ranks take
-// turns on one thread, so that every step is signalled but no rank ever waits.
+// turns on one thread, so no rank ever waits.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -28,7 +28,7 @@ Memory zeroed(std::uint64_t bytes) {
   return memory;
 }
 
-// `Segment` has all of its members on this thread. They never sleep, so `ring` has nothing to do.
+// All ranks that share a `Segment` run on this thread. They never sleep, so `ring` has nothing to do.
 class Segment final : public SharedSegment {
  public:
   Segment(Memory memory, std::uint64_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}
@@ -129,7 +129,7 @@ void signals(benchmark::State& state) {
   });
 }
 
-// If the awaited signal is missing, the executor returns and is called again later.
+// If the signal that it awaits is missing, a rank's executor returns, and the other rank has its turn.
 void signals_and_awaits(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder, int other) {
     for (std::uint32_t i = 0; i < steps / 2; ++i) builder.await(other, builder.signal());

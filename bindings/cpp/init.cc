@@ -187,8 +187,8 @@ std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> 
                                  Selector::create(shipped, overrides).take(), setup.config.timeout);
 }
 
-// Measures the costs of messages, together with all other ranks. From then on they decide which algorithms
-// are chosen.
+// Measures the costs of messages, together with all other ranks. From then on, these costs decide
+// which algorithms are chosen.
 void agree_with_others(const std::shared_ptr<World>& world, const Config& config, const CostModel& shipped) {
   // The measurement has a communicator of its own, so that it leaves no trace in the world's.
   world->part_of = Composite::init;

@@ -33,7 +33,7 @@ class History {
     std::uint8_t algorithm = 0;  // the algorithm that carried it out; 0: not known
     State state = State::none;
     std::uint64_t tag = 0;  // of a transfer
-    Time issued = 0;        // only if it could not start at once, or did not complete soon
+    Time issued = 0;        // 0 if it started at once and completed soon
     Time started = 0;
     Time ended = 0;
   };
@@ -46,7 +46,7 @@ class History {
   History(const History&) = delete;
   History& operator=(const History&) = delete;
 
-  // Returns the time, exact only to some milliseconds: reading this clock takes a few nanoseconds.
+  // Returns the time, exact only to a few milliseconds. Reading this clock takes a few nanoseconds.
   static Time coarse_now();
   static Time time_of(Deadline::Clock::time_point when) { return when.time_since_epoch().count(); }
 

@@ -7,8 +7,8 @@
 
 namespace tutti::security {
 
-// A `Crowd` is a set of strangers that connect from one origin: one IPv4 address, or one IPv6 network of 64
-// bits. Either all of them have sent what a rank sends first (`has_begun`), or none has.
+// A `Crowd` is the set of strangers from one origin (one IPv4 address, or one IPv6 network of 64 bits) that
+// have sent what a rank sends first (`has_begun`), or of those that have not.
 struct Crowd {
   std::uint64_t origin = 0;
   bool has_begun = false;
@@ -21,9 +21,10 @@ struct Crowd {
 std::uint64_t origin_of(int socket);
 
 // Finds the stranger to close when there are too many: the oldest of the largest crowd. So a crowd displaces
-// only itself. A rank on another host stays, even if it takes some round trips to prove its identity. So does
-// a rank on the host that the crowd connects from, unless the crowd begins as ranks do. `oldest_first` is not
-// empty. `crowd_of(stranger)` returns the crowd of a stranger.
+// only itself. A rank on another host stays, even if it takes some round trips to prove its identity. A rank
+// on the crowd's own host stays once it has sent its first bytes, unless the strangers have sent such bytes
+// too: then it is in their crowd. `oldest_first` is not empty. `crowd_of(stranger)` returns the crowd of a
+// stranger.
 template <class Strangers, class CrowdOf>
 auto first_to_go(Strangers& oldest_first, CrowdOf crowd_of) {
   std::map<Crowd, std::size_t> sizes;

@@ -16,8 +16,8 @@ namespace tutti {
 
 class Store;
 
-// `InitOptions` are the options of `init`. `init` takes empty members from the URL, then from the
-// environment.
+// `InitOptions` are the options of `init`. `init` fills in empty members from the URL, and those
+// that are still empty from the environment.
 struct InitOptions {
   // "env://", "tcp://host:port?rank=0&world_size=2" or "file:///path?rank=0&world_size=2". If it is empty,
   // TUTTI_INIT_METHOD applies, or else the launcher's variables.
@@ -44,7 +44,7 @@ struct InitOptions {
 TUTTI_API Communicator init(const InitOptions& options = {});
 TUTTI_API Communicator init(std::string_view url);
 
-// Does the same over the caller's own store. It uses keys that begin with "tutti/" and TUTTI_JOB_ID.
+// Does the same over the caller's own store. Its keys begin with "tutti/" and the value of TUTTI_JOB_ID.
 // `options.url`, `rank` and `world_size` are ignored.
 TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_size,
                             const InitOptions& options = {});

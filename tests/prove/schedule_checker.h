@@ -42,7 +42,7 @@ class ScheduleCase {
 //   - if two steps conflict, the dependencies put one before the other, so timing never decides;
 //   - every rank ends with what the collective defines: each contribution once, and in rank order if the algorithm or
 //     the operation demands it; all_reduce has the same expression tree, hence the same bits, on every rank;
-//   - inputs are unchanged (in place: all but the output), and a barrier makes every rank hear of every other.
+//   - no rank changes its input (in place: the part of its buffer that is not output), and a barrier makes every rank hear of every other.
 // clang-format on
 //
 // Returns what is wrong, or an empty text. For shared schedules see check_shared_schedules.
@@ -53,8 +53,8 @@ std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test
 std::string check_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test, bool rank_order,
                             std::uint32_t seed);
 
-// Returns whether two schedules exchange the same messages with the same numbers, or, if they are shared
-// schedules, the same signals.
+// Returns whether two schedules exchange the same messages: of the same direction, peer, index and length. If
+// they are shared schedules, returns whether they exchange the same signals.
 bool same_messages(const Schedule& a, const Schedule& b);
 
 }  // namespace tutti::test

@@ -48,7 +48,7 @@ CHILDREN = {
     "abort": "forked(lambda: comm.abort('by the child'))",
     "init again": "forked(lambda: tutti.init(rank=0, world_size=1).barrier().wait())",
     "in a thread": """
-thread = threading.Thread(target=forked, args=(comm.close, 0))  # there SystemExit ends a thread only
+thread = threading.Thread(target=forked, args=(comm.close, 0))  # in a thread, SystemExit ends only the thread
 thread.start()
 thread.join()
 """,
