@@ -51,7 +51,7 @@ def parse(arguments):
     parser.add_argument("--budget-ms", type=int, default=25, help="measuring time for each figure (25)")
     parser.add_argument("--quick", action="store_true", help="3 rounds of a few sizes, in a minute or two")
     parser.add_argument("--stall-s", type=float, default=15, help="end a launch that prints no line for this long")
-    parser.add_argument("--quiet-s", type=float, default=3, help="how long a launch waits at most until the machine is quiet (3)")
+    parser.add_argument("--quiet-s", type=float, default=3, help="a launch waits this long at most for a quiet machine (3)")
     parser.add_argument("--fresh", action="store_true", help="start over instead of continuing an earlier run")
     parser.add_argument("--evaluate", action="store_true", help="only evaluate the results of earlier runs")
     parser.add_argument("--micro", nargs="?", const=".", metavar="FILTER",

@@ -42,7 +42,8 @@ class ScheduleCase {
 //   - if two steps conflict, the dependencies put one before the other, so timing never decides;
 //   - every rank ends with what the collective defines: each contribution once, and in rank order if the algorithm or
 //     the operation demands it; all_reduce has the same expression tree, hence the same bits, on every rank;
-//   - no rank changes its input (in place: the part of its buffer that is not output), and a barrier makes every rank hear of every other.
+//   - no rank changes its input (in place: the part of its buffer that is not output), and a barrier makes every rank
+//     hear of every other.
 // clang-format on
 //
 // Returns what is wrong, or an empty text. For shared schedules see check_shared_schedules.
