@@ -36,7 +36,7 @@ def _compiled(name):
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # ranks of a host start at the same time
         if not output.exists():
-            print(f"tutti.torch: compiling for torch {torch.__version__}, once; it takes a minute", file=sys.stderr)
+            print(f"tutti.torch: compiling for torch {torch.__version__}, once; it takes about half a minute", file=sys.stderr)
             build.build(output, include, library)
     return output
 

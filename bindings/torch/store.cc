@@ -1,8 +1,10 @@
 #include "bindings/torch/store.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -20,12 +22,6 @@ c10d::Store& store_of(void* state) { return *static_cast<c10d::Store*>(state); }
 Bytes bytes_of(const void* data, std::size_t size) {
   const auto* first = static_cast<const std::uint8_t*>(data);
   return {first, first + size};
-}
-
-// Converts a time limit. The result is never zero, since c10d takes zero for no limit.
-std::chrono::milliseconds wait_of(std::int64_t timeout_ns) {
-  return std::max(std::chrono::milliseconds(1),
-                  std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(timeout_ns)));
 }
 
 // Runs a callback's body, and turns exceptions into codes. c10d's stores throw the same type for a timeout
@@ -46,17 +42,30 @@ int set(void* state, const char* key, const void* value, std::size_t size, std::
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] { store_of(state).set(key, bytes_of(value, size)); });
 }
 
+// Asks again and again, since c10d's own wait writes a warning to stderr whenever it times out. Meeting cuts
+// long waits into short ones.
 int wait(void* state, const char* const* keys, std::size_t count, std::int64_t timeout_ns) {
-  return guarded(TUTTI_ERROR_TIMEOUT, [&] {
-    store_of(state).wait({keys, keys + count}, wait_of(timeout_ns));
-  });
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(50);
+  const Clock::time_point began = Clock::now();
+  std::chrono::nanoseconds pause = std::chrono::milliseconds(1);
+  bool there = false;
+  for (;;) {
+    const int code = guarded(TUTTI_ERROR_UNREACHABLE, [&] {
+      there = store_of(state).check({keys, keys + count});
+    });
+    if (code != TUTTI_OK || there) return code;
+    const std::chrono::nanoseconds left = std::chrono::nanoseconds(timeout_ns) - (Clock::now() - began);
+    if (left.count() <= 0) return tutti_error_set(TUTTI_ERROR_TIMEOUT, "the keys were not set in time");
+    std::this_thread::sleep_for(std::min(left, pause));
+    pause = std::min(2 * pause, longest_pause);
+  }
 }
 
 int get(void* state, const char* key, std::int64_t timeout_ns, tutti_bytes* value) {
-  return guarded(TUTTI_ERROR_TIMEOUT, [&] {
-    c10d::Store& store = store_of(state);
-    store.wait({key}, wait_of(timeout_ns));
-    const Bytes bytes = store.get(key);
+  if (const int code = wait(state, &key, 1, timeout_ns); code != TUTTI_OK) return code;
+  return guarded(TUTTI_ERROR_UNREACHABLE, [&] {
+    const Bytes bytes = store_of(state).get(key);
     tutti_bytes_set(value, bytes.data(), bytes.size());
   });
 }

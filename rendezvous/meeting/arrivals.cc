@@ -92,13 +92,14 @@ bool is_alive_beside(const Introduction& self, const Introduction& other) {
          (kill(static_cast<pid_t>(other.pid), 0) == 0 || errno == EPERM);
 }
 
+std::string at(const std::string& place) { return place.empty() ? std::string() : " at " + place; }
+
 Status not_arrived(Store& store, const Introduction& self, const std::string& place,
                    std::chrono::milliseconds waited, Deadline limit) {
   const Result<std::vector<int>> found = missing_ranks(store, self, limit);
   const std::vector<int> missing = found.ok() ? *found : std::vector<int>();
-  const std::string tail = " within " + format_duration(waited) + (place.empty() ? "" : " at " + place) +
-                           " (as seen by " + self.describe() + ", world size " +
-                           std::to_string(self.world_size) + ")";
+  const std::string tail = " within " + format_duration(waited) + at(place) + " (as seen by " +
+                           self.describe() + ", world size " + std::to_string(self.world_size) + ")";
   if (missing.empty()) return Status(Code::timeout, "not all ranks met" + tail);
   return Status(Code::timeout,
                 list_ranks(missing) + (missing.size() == 1 ? " has" : " have") + " not arrived" + tail,

@@ -40,6 +40,9 @@ Status taken_twice(const Introduction& holder, const Introduction& self);
 // Returns whether `other` is another process on this host that is still running.
 bool is_alive_beside(const Introduction& self, const Introduction& other);
 
+// Returns " at PLACE", or an empty text if there is no name for the place.
+std::string at(const std::string& place);
+
 // Returns the `timeout` error after `self` has waited for the duration `waited`. It names the ranks that have
 // not arrived.
 Status not_arrived(Store& store, const Introduction& self, const std::string& place,

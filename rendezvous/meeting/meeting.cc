@@ -87,8 +87,8 @@ void Meeting::speak_of_wait() {
   if (waiting.expired() || !wait_.is_due()) return;
   const Result<std::vector<int>> missing =
       missing_ranks(store, self, earlier(waiting, Deadline::after(look_limit)));
-  log::warn(self.describe(), " has waited for ", wait_.waited(), " at ", options.place, " for ",
-            awaited(missing), " (world size ", self.world_size, ")");
+  log::warn(self.describe(), " has waited for ", wait_.waited(), at(options.place), " for ", awaited(missing),
+            " (world size ", self.world_size, ")");
 }
 
 Status Meeting::not_arrived() {

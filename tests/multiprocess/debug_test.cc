@@ -242,7 +242,8 @@ TEST(Debug, WrongArgumentsAreRefused) {
   EXPECT_THAT(debug({"12x"}, 2), HasSubstr("`12x` is not a process"));
   EXPECT_THAT(debug({"--merge", "/etc"}, 1), HasSubstr("/etc: is a folder; name the files in it"));
   EXPECT_THAT(debug({"--merge", "/no/such/file"}, 1), HasSubstr("/no/such/file: cannot be read"));
-  EXPECT_THAT(debug({"--merge", "/etc/passwd"}, 1), HasSubstr("/etc/passwd: is not a dump of a rank: "));
+  EXPECT_THAT(debug({"--merge", "/etc/passwd"}, 1),
+              HasSubstr("/etc/passwd: is not a dump of a rank: parse error"));
   EXPECT_THAT(debug({"--merge", "named by\x1b[31mothers"}, 1), HasSubstr("named by\\x1b[31mothers: "));
 }
 
@@ -253,7 +254,7 @@ TEST(Debug, JobsAreToldApartAndWhatIsNoDumpIsNamed) {
   two.wait_until_stuck();
   std::vector<std::string> arguments = {"--merge", "/etc/passwd", "/no/such/file"};
   for (Ranks* ranks : {&one, &two}) std::ranges::copy(ranks->pids(), std::back_inserter(arguments));
-  const std::string text = debug(arguments);
+  const std::string text = debug(arguments, 1);
   const std::size_t first = text.find("job one of 2 ranks\ncommunicator ");
   const std::size_t second = text.find("job two of 2 ranks\ncommunicator ");
   ASSERT_LT(first, second) << text;

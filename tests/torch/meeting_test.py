@@ -48,6 +48,30 @@ def test_ways_to_meet(url, libuv):
             assert program.returncode == 0 and f"rank {rank} of 2: 3.0" in output
 
 
+LATE = """
+import os, time
+import torch.distributed as dist
+import tutti.torch
+dist.init_process_group("tutti")
+if dist.get_rank() == 1:
+    time.sleep(1)
+dist.new_group()
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_the_wait_for_a_late_rank_is_silent():
+    """torch's own wait at its store would write a warning whenever it times out."""
+    changes = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(ranks.free_port()), "WORLD_SIZE": "2"}
+    programs = [subprocess.Popen([sys.executable, "-c", LATE], env=ranks.environment(RANK=str(rank), **changes),
+                                 stderr=subprocess.PIPE, text=True) for rank in range(2)]
+    for program in programs:
+        _, errors = program.communicate(timeout=ranks.DEADLINE_SECONDS)
+        assert program.returncode == 0, errors
+        assert "c10d" not in errors
+
+
 def meets_again(rank, size):
     """The ranks meet several times in one store."""
     store = dist.FileStore(f"{os.environ['MEETING']}/store", size)

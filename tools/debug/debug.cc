@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <tuple>
 
 #include "collectives/record/debug_socket.h"
 #include "core/shown.h"
@@ -79,12 +80,17 @@ Result<RankDump> read_dump(const std::string& file) {
 
 int list_ranks() {
   const Asked asked = ask_ranks({});
+  std::vector<RankDump> ranks;
   for (const DebugAnswer& answer : asked.answers) {
-    const auto dump = parse_dump(answer.text);
-    if (!dump.ok()) continue;
-    std::cout << answer.pid << "  rank " << dump->rank << " of " << dump->size
-              << (dump->job.empty() ? "" : ", job " + dump->job)
-              << (dump->progress ? "" : ", makes no progress") << "\n";
+    auto dump = parse_dump(answer.text);
+    if (dump.ok()) ranks.push_back(std::move(dump).take());
+  }
+  std::ranges::sort(ranks, {},
+                    [](const RankDump& dump) { return std::tie(dump.job, dump.size, dump.rank, dump.pid); });
+  for (const RankDump& dump : ranks) {
+    std::cout << dump.pid << "  rank " << dump.rank << " of " << dump.size
+              << (dump.job.empty() ? "" : ", job " + dump.job) << (dump.progress ? "" : ", makes no progress")
+              << "\n";
   }
   for (const auto& [pid, problem] : asked.problems) std::cout << pid << "  " << problem << "\n";
   if (asked.answers.empty() && asked.problems.empty()) {
@@ -133,20 +139,26 @@ void complain(const std::string& source, const std::string& problem) {
   std::cerr << "tutti debug: " << printable(source) << ": " << problem << "\n";
 }
 
-void keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {
+// Returns false if a process that was asked for has not answered.
+bool keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {
   const Asked asked = ask_ranks(pids);
+  bool complete = true;
   for (const auto& [pid, problem] : asked.problems) {
     if (!pids.empty() && std::ranges::count(pids, pid) == 0) continue;
     complain("process " + std::to_string(pid), problem);
+    complete = pids.empty();
   }
   for (const DebugAnswer& answer : asked.answers) {
     auto dump = parse_dump(answer.text);
     if (dump.ok()) keep(jobs, std::move(dump).take());
   }
+  return complete;
 }
 
+// The exit status is not zero if a source could not be used, although the others are merged.
 int merge_dumps(const Arguments& sources) {
   Jobs jobs;
+  bool complete = true;
   std::vector<pid_t> pids;
   for (const std::string& source : sources) {
     if (const auto pid = as_pid(source)) {
@@ -158,9 +170,10 @@ int merge_dumps(const Arguments& sources) {
       keep(jobs, std::move(dump).take());
     } else {
       complain(source, dump.status().message());
+      complete = false;
     }
   }
-  if (sources.empty() || !pids.empty()) keep_answers(jobs, pids);
+  if (sources.empty() || !pids.empty()) complete = keep_answers(jobs, pids) && complete;
   if (jobs.empty()) {
     std::cerr << "tutti debug: " << (sources.empty() ? nobody : "there is nothing to merge") << "\n";
     return exit_failure;
@@ -170,7 +183,7 @@ int merge_dumps(const Arguments& sources) {
     if (jobs.size() > 1) std::cout << "job " << name << "of " << job.second << " ranks\n";
     std::cout << merge(dumps);
   }
-  return 0;
+  return complete ? 0 : exit_failure;
 }
 
 }  // namespace

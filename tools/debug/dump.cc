@@ -89,7 +89,11 @@ Result<RankDump> parse_dump(std::string_view text) {
   try {
     return dump_of(Json::parse(text));
   } catch (const Json::exception& error) {
-    return Status(Code::invalid_argument, std::string("is not a dump of a rank: ") + error.what());
+    // The library's text begins with a name of its own in brackets.
+    const std::string text = error.what();
+    const std::size_t name_end = text.find("] ");
+    return Status(Code::invalid_argument,
+                  "is not a dump of a rank: " + text.substr(name_end == text.npos ? 0 : name_end + 2));
   }
 }
 
