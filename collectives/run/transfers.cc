@@ -85,6 +85,11 @@ void Transfers::cancel(const Status& why) {
   one_less();
 }
 
+std::uint64_t Transfers::tag() const {
+  if (!recvs_.empty()) return recvs_.front().tag.sequence;
+  return sends_.empty() ? 0 : sends_.front().header.tag.sequence;
+}
+
 std::vector<int> Transfers::awaited() const {
   std::vector<int> ranks;
   for (const Recv& node : recvs_) {

@@ -43,6 +43,8 @@ class Transfers final : public Execution {
   void cancel(const Status& why) override;
   std::vector<int> awaited() const override;
   const Received& received() const { return received_; }
+  // Returns the tag of the first receive or, if there is none, of the first send; 0 if there are no messages.
+  std::uint64_t tag() const;
 
   // Does what `start` does for a single message that is sent. Returns true if it has been sent; then nothing
   // is reported. Otherwise nothing is reported before the caller calls `go_on`.

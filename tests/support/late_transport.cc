@@ -190,14 +190,13 @@ std::unique_ptr<ChannelWrapper> LateTransport::wrap(int peer, std::unique_ptr<Ch
   return std::make_unique<LateChannel>(peer, std::move(inner), *this);
 }
 
+// The inner channel uses its arrivals again, and then they name the wrapper already.
 RecvOp* LateTransport::on_arrival(Arrival& arrival) {
-  LateChannel* channel = nullptr;
   for (ChannelWrapper* each : channels()) {
-    if (&each->inner() == arrival.channel) channel = static_cast<LateChannel*>(each);
+    if (&each->inner() == arrival.channel) arrival.channel = each;
   }
-  arrival.channel = channel;
   RecvOp* const op = owner().on_arrival(arrival);
-  return op == nullptr ? nullptr : &channel->stand_in(*op);
+  return op == nullptr ? nullptr : &static_cast<LateChannel*>(arrival.channel)->stand_in(*op);
 }
 
 void LateTransport::stop() {
