@@ -19,6 +19,7 @@ struct ChannelCounters;
 // message waits behind another message's payload.
 class Channel {
  public:
+  // Waits until nothing touches the memory of any operation. All operations have ended when it returns.
   virtual ~Channel() = default;
 
   // Starts connecting, unless it has started already. A rank that will only receive must call it too, so
@@ -27,8 +28,8 @@ class Channel {
   // Queues a message, and connects first if necessary. Small messages on an idle channel are written before
   // this returns.
   virtual void send(SendOp& op) = 0;
-  // Cancels a send: `done` is called with `why` before this returns, and the operation's memory is not
-  // touched afterwards. If the peer has begun to receive the message, its receive fails, unless the whole
+  // Cancels a send: `done` is called with `why` once nothing touches the operation's memory any more, possibly
+  // before this returns (docs/seams/cancellation.md). If the peer has begun to receive the message, its receive fails, unless the whole
   // message has already left this rank. If the peer has not begun, it drops the announcement. Other messages
   // are not affected.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
@@ -40,21 +41,21 @@ class Channel {
   // sender's operation completes as if the message had been received. `discard` may be called from within
   // `on_arrival`.
   virtual void discard(Arrival& arrival) = 0;
-  // Cancels a receive that was given to `claim`: `done` is called with `why` before this returns. The rest of
-  // the payload is dropped as it arrives. If the peer has not sent the whole message yet, its send fails with
-  // the code of `why`.
+  // Cancels a receive that was given to `claim`, as `cancel_send` cancels a send. The rest of the payload is
+  // dropped as it arrives. If the peer has not sent the whole message yet, its send fails with the code of
+  // `why`.
   virtual void cancel_recv(RecvOp& op, const Status& why) = 0;
 
   // Tells the peer that `context` has failed and why. The peer's `ChannelEvents::on_abort` is called,
   // possibly before messages arrive that were sent earlier. If the connection ends first, the abort is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
-  // Fails all pending operations with `why` and closes, without calling `on_channel_down`. If `clean` is set,
+  // Cancels all pending operations with `why` and closes, without calling `on_channel_down`. If `clean` is set,
   // frames under way are completed and a goodbye follows, so the peer knows that this rank did not crash.
   // Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
-  // After `close`, returns whether the goodbye has left and the peer has answered it by closing its side (or
-  // the connection has ended). From then on, this channel can be destroyed without a connection reset that
-  // overtakes the goodbye.
+  // After `close`, returns whether all operations have ended, and the goodbye has left and the peer has answered
+  // it by closing its side (or the connection has ended). From then on, the destructor does not wait, and no
+  // connection reset overtakes the goodbye.
   virtual bool drained() const = 0;
   // Returns whether anything may have reached the peer, or has arrived from it.
   virtual bool has_begun() const = 0;

@@ -30,10 +30,8 @@ class Executor final : private ContextEvents {
     binding_.mesh = &mesh_;
     binding_.ranks = ranks_;
     binding_.owner = this;
-    binding_.finished = [](void* owner, const Status& status) {
-      if (!status.ok()) std::abort();
-      ++static_cast<Executor*>(owner)->finished_;
-    };
+    binding_.finished = [](void* owner, const Status&) { ++static_cast<Executor*>(owner)->finished_; };
+    binding_.failed = [](void*, const Status&) { std::abort(); };
   }
   ~Executor() override { mesh_.shutdown(Deadline::after(std::chrono::seconds(1))); }
 

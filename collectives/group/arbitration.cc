@@ -39,9 +39,10 @@ void Arbitration::on_mismatch(int peer, std::uint64_t sequence, const Fingerprin
 }
 
 void Arbitration::on_mismatch_on_board(const Operation* operation, const Status& noticed) {
-  const SharedExecutor& executor = *shared_.executor();
-  Dispute dispute{.number = executor.disputed(), .noticed = noticed};
-  if (operation != nullptr && executor.number() == dispute.number) dispute.sequence = operation->sequence;
+  const SharedExecutor* const executor = shared_.executor();
+  if (executor == nullptr || executor->disputed() == 0) return;
+  Dispute dispute{.number = executor->disputed(), .noticed = noticed};
+  if (operation != nullptr && executor->number() == dispute.number) dispute.sequence = operation->sequence;
   open(std::move(dispute));
 }
 

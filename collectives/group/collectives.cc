@@ -59,56 +59,35 @@ Work Collectives::issue_checked(const Call& call, const Problem& problem, const 
   operation.bind(call, parts_.context, parts_.mesh, parts_.members.world_ranks());
   if (!(*schedule)->schedule().shared) {
     operation.run = (*schedule)->lease();
+    operation.execution = operation.run.get();
     return parts_.gate.launch(operation);
   }
   operation.shared_schedule = std::move(schedule).take();
   parts_.shared.bind(operation, problem, cache_, registry_);
-  if (!operation.shared.votes && !problem.agrees && print.algorithm == 0) habits_.form(operation, problem);
+  if (!operation.shared.run.votes && !problem.agrees && print.algorithm == 0)
+    habits_.form(operation, problem);
   return parts_.gate.launch(operation);
 }
 
 void Collectives::start(Operation& operation) {
   parts_.mesh.on_issued(parts_.context, operation.sequence);
-  if (parts_.failure.happened() || arbitration_.is_open()) return;
-  if (operation.is_shared()) {
-    if (parts_.shared.executor()->submit(operation.shared)) on_part_over(operation, Status());
-  } else {
-    operation.run->start(operation.binding);
-  }
+  if (!parts_.failure.happened() && !arbitration_.is_open()) operation.execute();
 }
 
 // If a failure was noted while the last messages arrived, the operation does not end here. It ends when the
 // failure takes effect.
-void Collectives::on_part_over(Operation& operation, const Status& status) {
-  if (status.ok() && !parts_.failure.happened()) return parts_.live.end(operation, status);
-  if (status.code() == Code::mismatch && !operation.run)
-    arbitration_.on_mismatch_on_board(&operation, status);
+void Collectives::on_finished(Operation& operation, const Status& status) {
+  if (!status.ok() || !parts_.failure.happened()) parts_.live.end(operation, status);
+}
+
+void Collectives::on_failed(Operation& operation, const Status& why) {
+  if (why.code() == Code::mismatch) arbitration_.on_mismatch_on_board(&operation, why);
   if (operation.binding.reducer.failed()) {
-    parts_.failure.suspect(Status(Code::aborted,
-                                  parts_.members.describe_this_rank() + ": " + status.message(),
+    parts_.failure.suspect(Status(Code::aborted, parts_.members.describe_this_rank() + ": " + why.message(),
                                   parts_.members.own_world_rank()));
-  } else if (status.code() != Code::mismatch || !arbitration_.is_open()) {  // else the verdict is the cause
-    parts_.failure.suspect(status);
+  } else if (why.code() != Code::mismatch || !arbitration_.is_open()) {  // else the verdict is the cause
+    parts_.failure.suspect(why);
   }
-}
-
-void Collectives::cancel(Operation& operation, const Status& why) {
-  if (!operation.is_shared()) operation.run->cancel(why);
-  parts_.live.end(operation, why);
-}
-
-std::vector<int> Collectives::awaited(const Operation& operation) const {
-  std::vector<int> ranks =
-      operation.is_shared() ? parts_.shared.executor()->awaited() : operation.run->awaited();
-  for (int& rank : ranks) rank = parts_.members.world_rank(rank);
-  return ranks;
-}
-
-std::string Collectives::name_awaited(const Operation& operation) const {
-  std::string names;
-  for (const int rank : awaited(operation))
-    names += (names.empty() ? "" : ", ") + parts_.members.describe_world_rank(rank);
-  return names;
 }
 
 }  // namespace tutti

@@ -34,10 +34,8 @@ class Collectives final : public OperationOwner {
 
   // OperationOwner
   void start(Operation& operation) override;
-  void on_part_over(Operation& operation, const Status& status) override;
-  void cancel(Operation& operation, const Status& why) override;
-  std::vector<int> awaited(const Operation& operation) const override;
-  std::string name_awaited(const Operation& operation) const override;
+  void on_failed(Operation& operation, const Status& why) override;
+  void on_finished(Operation& operation, const Status& status) override;
 
  private:
   Work issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,

@@ -23,7 +23,7 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       collectives_(parts_, world_->selector, sharing_.allocations(), arbitration_),
       point_to_point_(parts_),
       watchdog_(context, members_, world_->desk, failure_, journal_, live_),
-      survivors_(context, members_, *world_, failure_, journal_, gate_) {
+      survivors_(context, members_, *world_, failure_, journal_, live_, gate_) {
   const DriverGuard guard(driver_);
   driver_.add(*this);
   world_->desk.add(*this);
@@ -33,6 +33,20 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
 
 Group::~Group() {
   gate_.settle();
+  fail_at_the_end();
+  live_.await_ending();
+  const DriverGuard guard(driver_);
+  world_->recorder->remove(*this);
+  world_->mesh->detach(context_);
+  world_->desk.remove(*this);
+  driver_.remove(*this);
+  shared_.close();
+  sharing_.clear();
+}
+
+// Gives up the operations in flight, and tells the other members that this rank leaves unexpectedly, if it
+// does.
+void Group::fail_at_the_end() {
   const DriverGuard guard(driver_);
   arbitration_.settle_now();
   if (!live_.empty()) {
@@ -45,12 +59,6 @@ Group::~Group() {
                          members_.describe_this_rank() + " left the communicator because of an exception"));
   }
   failure_.act();
-  world_->recorder->remove(*this);
-  world_->mesh->detach(context_);
-  world_->desk.remove(*this);
-  driver_.remove(*this);
-  shared_.close();
-  sharing_.clear();
 }
 
 std::string Group::describe(const Fingerprint& call) const { return tutti::describe(call); }
@@ -65,9 +73,7 @@ void Group::spread_failure(const Status& why, bool known) {
   world_->recorder->on_failure(*this, why);
 }
 
-void Group::end_operations(const Status& why) {
-  while (Operation* operation = live_.newest()) operation->owner->cancel(*operation, why);
-}
+void Group::end_operations(const Status& why) { live_.cancel_all(why); }
 
 bool Group::poll() {
   failure_.confirm_suspicion();
@@ -95,8 +101,8 @@ std::vector<Group::Waiting> Group::waiting() const {
   std::vector<Waiting> found;
   for (const Operation* operation = live_.newest(); operation != nullptr; operation = operation->next) {
     const History::Time since = History::time_of(operation->issued.load(std::memory_order_relaxed));
-    found.push_back({operation->kind == Operation::Kind::transfers, operation->sequence, since,
-                     operation->owner->awaited(*operation)});
+    found.push_back(
+        {operation->kind == Operation::Kind::transfers, operation->sequence, since, operation->awaited()});
   }
   return found;
 }

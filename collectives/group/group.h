@@ -130,6 +130,7 @@ class Group final : public ContextEvents,
   bool others_may_know() const override { return world_->desk.listens(); }
 
   void on_call_note(const ControlNote& note, const CallNote& call);
+  void fail_at_the_end();
 
   const std::shared_ptr<World> world_;
   Driver& driver_;

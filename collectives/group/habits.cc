@@ -69,11 +69,11 @@ void Habits::bind(Habit& habit, const Call& call, const Fingerprint& print) {
   operation.bind(call, parts_.context, parts_.mesh, parts_.members.world_ranks());
   habit.call = call;
   habit.call.op = &operation.op;  // the caller's `op` may be gone by the next call
-  operation.shared = SharedRun{};
-  operation.shared.schedule = &habit.schedule->schedule();
-  operation.shared.flat = habit.schedule->flat();
-  operation.shared.binding = &operation.binding;
-  operation.shared.passes_caches = passes_caches(habit.problem);
+  operation.shared.run = SharedRun{};
+  operation.shared.run.schedule = &habit.schedule->schedule();
+  operation.shared.run.flat = habit.schedule->flat();
+  operation.shared.run.binding = &operation.binding;
+  operation.shared.run.passes_caches = passes_caches(habit.problem);
 }
 
 void Habits::carry_out(Habit& habit, const CallOptions& options, Work& work) {
@@ -81,7 +81,7 @@ void Habits::carry_out(Habit& habit, const CallOptions& options, Work& work) {
   const std::uint64_t number = parts_.journal.number_collective_at_once();
   operation.sequence = operation.binding.sequence = number;
   const History::Time began = parts_.journal.beginning(number);
-  if (parts_.shared.executor()->submit(operation.shared)) {
+  if (parts_.shared.executor()->submit(operation.shared.run)) {
     parts_.journal.collective_at_once(operation, began);
   } else {
     keep(habit, options, work);
@@ -92,6 +92,9 @@ void Habits::carry_out(Habit& habit, const CallOptions& options, Work& work) {
 void Habits::keep(Habit& habit, const CallOptions& options, Work& work) {
   Operation& operation = *std::exchange(habit.operation, nullptr);
   operation.shared_schedule = habit.schedule;
+  operation.shared.executor = parts_.shared.executor();
+  operation.execution = &operation.shared;
+  operation.executing = true;
   work = parts_.live.keep(operation, options);
 }
 

@@ -22,16 +22,14 @@ Journal::Journal(std::uint32_t context, Trace* trace)
       transfers_(transfers_window, History::Full::forget) {}
 
 void Journal::begin(Operation& operation) {
-  std::uint64_t tag = 0;
-  if (!operation.sends.empty()) tag = operation.sends.front().header.tag.sequence;
-  if (!operation.recvs.empty()) tag = operation.recvs.front().tag.sequence;
   operation.started = beginning(operation.sequence);
-  history_of(operation).begin({.number = operation.sequence,
-                               .call = operation.call,
-                               .algorithm = operation.algorithm,
-                               .tag = tag,
-                               .issued = operation.queued,
-                               .started = operation.started});
+  history_of(operation).begin(
+      {.number = operation.sequence,
+       .call = operation.call,
+       .algorithm = operation.algorithm,
+       .tag = operation.kind == Operation::Kind::transfers ? operation.transfers.tag() : 0,
+       .issued = operation.queued,
+       .started = operation.started});
 }
 
 // Only operations that are timed, or lasted so long that their time of issue was stamped, get an end time.

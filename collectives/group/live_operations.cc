@@ -44,11 +44,21 @@ void LiveOperations::refuse(Operation& operation, const Status& why) {
   operation.release();
 }
 
-void LiveOperations::begin(Operation& operation) {
-  operation.next = newest_;
+void LiveOperations::link(Operation& operation, Operation*& first) {
+  operation.next = first;
   operation.previous = nullptr;
-  if (newest_ != nullptr) newest_->previous = &operation;
-  newest_ = &operation;
+  if (first != nullptr) first->previous = &operation;
+  first = &operation;
+}
+
+void LiveOperations::unlink(Operation& operation) {
+  if (operation.next != nullptr) operation.next->previous = operation.previous;
+  Operation*& first = operation.ending ? ending_ : newest_;
+  (operation.previous != nullptr ? operation.previous->next : first) = operation.next;
+}
+
+void LiveOperations::begin(Operation& operation) {
+  link(operation, newest_);
   journal_.begin(operation);
 }
 
@@ -63,13 +73,38 @@ Work LiveOperations::keep(Operation& operation, const CallOptions& options) {
 
 void LiveOperations::end(Operation& operation, const Status& status) {
   journal_.end(operation, status);
-  if (operation.next != nullptr) operation.next->previous = operation.previous;
-  (operation.previous != nullptr ? operation.previous->next : newest_) = operation.next;
+  unlink(operation);
   operation.run.reset();
   operation.shared_schedule.reset();
   operation.registered_schedule.reset();
   operation.finish(explain(operation, status));
   operation.release();
+}
+
+// Giving up one operation may end others, or begin one in a callback, so the loop begins at the newest again.
+void LiveOperations::cancel_all(const Status& why) {
+  while (newest_ != nullptr) {
+    Operation& operation = *newest_;
+    unlink(operation);
+    operation.ending = true;
+    link(operation, ending_);
+    operation.cancel(why);
+  }
+}
+
+void LiveOperations::await_ending() {
+  for (;;) {
+    Operation* first = nullptr;
+    {
+      const DriverGuard guard(engine_->driver);
+      if (ending_ == nullptr) return;
+      first = ending_;
+      first->retain();
+    }
+    const bool ended = first->wait(Deadline::never());
+    first->release();
+    if (!ended) return;  // the driver has failed, so nothing will end any more
+  }
 }
 
 Status LiveOperations::explain(const Operation& operation, const Status& why) const {

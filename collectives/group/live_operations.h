@@ -13,6 +13,9 @@
 namespace tutti {
 
 // `LiveOperations` makes a communicator's operations, lists those in flight, and ends them.
+//
+// An operation that is given up leaves the list of newest(), and joins those that are ending: their memory
+// may still be in use.
 class LiveOperations {
  public:
   LiveOperations(std::shared_ptr<Engine> engine, const Members& members, Journal& journal,
@@ -38,19 +41,30 @@ class LiveOperations {
   // other.
   Work keep(Operation& operation, const CallOptions& options);
   void end(Operation& operation, const Status& status);
-  // Returns the newest operation; null if there is none. The `next` of each operation is the next older one.
+  // Gives up all operations.
+  void cancel_all(const Status& why);
+  // Returns the newest operation that has not been given up; null if there is none. The `next` of each
+  // operation is the next older one.
   Operation* newest() const { return newest_; }
   bool empty() const { return newest_ == nullptr; }
+
+  // --- threads that do not drive ---
+
+  // Waits until all operations that were given up have ended.
+  void await_ending();
 
  private:
   std::chrono::nanoseconds timeout(const CallOptions& options) const;
   Status explain(const Operation& operation, const Status& why) const;
+  static void link(Operation& operation, Operation*& first);
+  void unlink(Operation& operation);
 
   const std::shared_ptr<Engine> engine_;
   const Members& members_;
   Journal& journal_;
   const std::chrono::nanoseconds default_timeout_;
   Operation* newest_ = nullptr;
+  Operation* ending_ = nullptr;  // the first of the operations that were given up
 };
 
 }  // namespace tutti

@@ -65,14 +65,10 @@ Operation* Operation::create(std::shared_ptr<Engine> engine) {
   operation->done_.store(0, std::memory_order_relaxed);
   operation->callbacks_.store(nullptr, std::memory_order_relaxed);
   operation->status_ = Status();
-  operation->leg_failure = Status();
   operation->user_failure = Status();
   operation->received = {};
-  operation->sends.clear();
-  operation->recvs.clear();
-  operation->legs_open = 0;
   operation->queued = 0;
-  operation->announced = operation->expired = false;
+  operation->announced = operation->expired = operation->executing = operation->ending = false;
   operation->issued.store({}, std::memory_order_relaxed);
   operation->deadline = Deadline::never();
   return operation;
@@ -137,9 +133,32 @@ void Operation::finish(const Status& status) {
   }
 }
 
-void Operation::bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks) {
-  op = *made.op;
+void Operation::cancel(const Status& why) {
+  if (executing) {
+    execution->cancel(why);
+  } else {
+    owner->on_finished(*this, why);
+  }
+}
+
+void Operation::bind(Mesh& mesh) {
   binding = RunBinding{};
+  binding.mesh = &mesh;
+  binding.owner = this;
+  binding.finished = [](void* self, const Status& status) {
+    auto& operation = *static_cast<Operation*>(self);
+    operation.executing = false;
+    operation.owner->on_finished(operation, status);
+  };
+  binding.failed = [](void* self, const Status& why) {
+    auto& operation = *static_cast<Operation*>(self);
+    operation.owner->on_failed(operation, why);
+  };
+}
+
+void Operation::bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks) {
+  bind(mesh);
+  op = *made.op;
   binding.input = static_cast<const std::byte*>(made.in.data);
   binding.output = static_cast<std::byte*>(made.out.data);
   binding.reducer = Reducer(call.type, op);
@@ -149,13 +168,7 @@ void Operation::bind(const Call& made, std::uint32_t context, Mesh& mesh, std::s
   binding.context = context;
   binding.sequence = sequence;
   binding.call = call;
-  binding.mesh = &mesh;
   binding.ranks = ranks;
-  binding.owner = this;
-  binding.finished = [](void* self, const Status& status) {
-    auto& operation = *static_cast<Operation*>(self);
-    operation.owner->on_part_over(operation, status);
-  };
 }
 
 std::string Operation::name() const {

@@ -14,9 +14,11 @@
 #include <tutti/work.h>
 
 #include "collectives/record/history.h"
-#include "collectives/run/run.h"
+#include "collectives/run/execution.h"
+#include "collectives/run/run_binding.h"
 #include "collectives/run/schedule_cache.h"
-#include "collectives/run/shared_executor.h"
+#include "collectives/run/shared_execution.h"
+#include "collectives/run/transfers.h"
 #include "core/fingerprint.h"
 #include "core/fork_guard.h"
 #include "transport/driver/driver.h"
@@ -30,21 +32,12 @@ class OperationOwner;
 class Trace;
 struct Engine;
 
-// `Operation` is one operation in flight: a collective (a run of a schedule) or point-to-point messages
-// (legs). Its handles hold references to it, and so does the group until the operation has ended.
+// `Operation` is one operation in flight: a collective or messages between two ranks. An `Execution` carries
+// it out. Its handles hold references to it, and so does the group until the operation has ended.
 class Operation {
  public:
   enum class Kind : std::uint8_t { collective, transfers };
 
-  struct SendLeg : SendOp {
-    Operation* operation = nullptr;
-    int world_rank = -1;
-    bool posted = false;
-  };
-  struct RecvLeg : RecvOp {
-    Operation* operation = nullptr;
-    bool posted = false;
-  };
   struct Task : DriverTask {
     Operation* operation = nullptr;
     Gate* gate = nullptr;
@@ -63,7 +56,6 @@ class Operation {
   static Work handle(Operation& operation);
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release();
-  bool is_shared() const { return shared_schedule != nullptr; }
   bool is_done() const { return done_.load(std::memory_order_acquire) != 0; }
   bool wait(Deadline deadline);
   // The status is valid once the operation is done.
@@ -72,12 +64,26 @@ class Operation {
   // Ends the operation, wakes waiters and runs callbacks. Called once.
   void finish(const Status& status);
   Engine& engine() const { return *engine_; }
-  // Fills `binding` for a collective among `ranks` of the world, and keeps a copy of its reduction in `op`.
+  // Fills `binding`, so that the execution uses `mesh` and reports to `owner`.
+  void bind(Mesh& mesh);
+  // Does the same for a collective among `ranks` of the world, and keeps a copy of its reduction in `op`.
   void bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
   // Returns a text such as "all_reduce(count=4, float32, sum) #17" or "send(count=4, float32)".
   std::string name() const;
   // Returns `name()` followed by " after 0.123 s".
   std::string describe() const;
+
+  // --- driving ---
+
+  // Starts the execution.
+  void execute() {
+    executing = true;
+    execution->start(binding);
+  }
+  // Gives the operation up. It ends once nothing touches its memory any more, possibly before this returns.
+  void cancel(const Status& why);
+  // Returns the world ranks that the operation waits for.
+  std::vector<int> awaited() const { return executing ? execution->awaited() : std::vector<int>(); }
 
   // The group sets these when it issues the operation.
   Kind kind = Kind::collective;
@@ -94,22 +100,22 @@ class Operation {
   std::chrono::nanoseconds timeout{0};
   Deadline deadline = Deadline::never();
   RunBinding binding;
-  ReduceOp op = ReduceOp::sum;  // keeps a user function alive
-  CachedSchedule::Lease run;    // if the schedule consists of messages
-  SharedRun shared;             // if the schedule is shared; the next two members keep it alive
-  std::shared_ptr<CachedSchedule> shared_schedule;
+  ReduceOp op = ReduceOp::sum;     // keeps a user function alive
+  Execution* execution = nullptr;  // one of the next three members
+  CachedSchedule::Lease run;
+  SharedExecution shared;
+  Transfers transfers;
+  std::shared_ptr<CachedSchedule> shared_schedule;  // these two keep the schedules of `shared` alive
   std::shared_ptr<CachedSchedule> registered_schedule;
-  std::vector<SendLeg> sends;
-  std::vector<RecvLeg> recvs;
-  std::size_t legs_open = 0;
-  Status leg_failure;
   Status user_failure;  // of the user's function that combines elements
   Task task;
   Work::Received received;
   bool announced = false;  // the other members know that it has been waiting for a long time
   bool expired = false;    // it has timed out, and the other members have been asked why
+  bool executing = false;  // the execution has started, and has not finished
+  bool ending = false;     // it has been given up
 
-  // These link the group's list of operations in flight, for the driving thread.
+  // These link one of the group's two lists of operations in flight, for the driving thread.
   Operation* next = nullptr;
   Operation* previous = nullptr;
 
@@ -166,14 +172,12 @@ class OperationOwner {
  public:
   virtual ~OperationOwner() = default;
   virtual void start(Operation& operation) = 0;
-  // Called when a part of the operation has ended: its run, or one of its messages.
-  virtual void on_part_over(Operation& operation, const Status& status) = 0;
-  // Takes back the messages that the operation has posted, and ends it.
-  virtual void cancel(Operation& operation, const Status& why) = 0;
-  // Returns the world ranks that the operation waits for.
-  virtual std::vector<int> awaited(const Operation& operation) const = 0;
-  // Names the ranks whose messages the operation waits for.
-  virtual std::string name_awaited(const Operation& operation) const = 0;
+  // The execution cannot continue. The owner must give the operation up, unless it makes the group fail,
+  // which gives up all operations.
+  virtual void on_failed(Operation& operation, const Status& why) = 0;
+  // The execution has finished or was never started, so nothing touches the operation's memory any more. The
+  // owner ends the operation.
+  virtual void on_finished(Operation& operation, const Status& status) = 0;
 };
 
 }  // namespace tutti

@@ -23,14 +23,12 @@ class PointToPoint final : public OperationOwner {
 
   // OperationOwner
   void start(Operation& operation) override;
-  void on_part_over(Operation& operation, const Status& status) override;
-  void cancel(Operation& operation, const Status& why) override;
-  std::vector<int> awaited(const Operation& operation) const override;
-  std::string name_awaited(const Operation& operation) const override;
+  void on_failed(Operation& operation, const Status& why) override;
+  void on_finished(Operation& operation, const Status& status) override;
 
  private:
-  void bind(Operation::SendLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner);
-  void bind(Operation::RecvLeg& node, const Transfer& leg, const Fingerprint& call, Operation& owner);
+  void bind(Transfers::Send& node, const Transfer& leg, const Fingerprint& call) const;
+  void bind(Transfers::Recv& node, const Transfer& leg, const Fingerprint& call) const;
   bool send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options, Work& work);
 
   const Parts parts_;

@@ -33,7 +33,9 @@ void SharedCollectives::fail(const Status& why) {
 void SharedCollectives::bind(Operation& operation, const Problem& problem, ScheduleCache& cache,
                              const Registry& registry) const {
   const RunBinding& binding = operation.binding;
-  SharedRun& run = operation.shared;
+  operation.execution = &operation.shared;
+  operation.shared.executor = executor_.get();
+  SharedRun& run = operation.shared.run;
   run = SharedRun{};
   run.schedule = &operation.shared_schedule->schedule();
   run.binding = &binding;

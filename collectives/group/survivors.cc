@@ -6,13 +6,14 @@
 namespace tutti {
 
 Survivors::Survivors(std::uint32_t context, const Members& members, World& world, Failure& failure,
-                     const Journal& journal, Gate& gate)
+                     const Journal& journal, LiveOperations& live, Gate& gate)
     : context_(context),
       members_(members),
       world_(world),
       driver_(world.engine->driver),
       failure_(failure),
       journal_(journal),
+      live_(live),
       gate_(gate) {}
 
 ShrinkNote Survivors::agree(int min_size) {
@@ -21,6 +22,7 @@ ShrinkNote Survivors::agree(int min_size) {
   gate_.abort(Status(Code::aborted, members_.describe_this_rank() + " shrinks the communicator",
                      members_.own_world_rank()));
   const std::unique_ptr<Shrinking> shrinking = begin(min_size);
+  live_.await_ending();  // the caller may use the operations' memory after this call
   const bool over = driver_.wait(shrinking->done(), Deadline::never());
   const DriverGuard guard(driver_);
   end(*shrinking);

@@ -6,6 +6,7 @@
 #include "collectives/group/failure.h"
 #include "collectives/group/gate.h"
 #include "collectives/group/journal.h"
+#include "collectives/group/live_operations.h"
 #include "collectives/group/members.h"
 #include "collectives/group/shrinking.h"
 #include "collectives/group/world.h"
@@ -17,7 +18,7 @@ namespace tutti {
 class Survivors {
  public:
   Survivors(std::uint32_t context, const Members& members, World& world, Failure& failure,
-            const Journal& journal, Gate& gate);
+            const Journal& journal, LiveOperations& live, Gate& gate);
 
   // Agrees with the other members on the survivors and on the new communicator's number. If the communicator
   // has not failed yet, this makes it fail. Throws `Error`. The calling thread must not drive.
@@ -40,6 +41,7 @@ class Survivors {
   Driver& driver_;
   Failure& failure_;
   const Journal& journal_;
+  LiveOperations& live_;
   Gate& gate_;
   Shrinking* under_way_ = nullptr;  // driving
   std::uint32_t attempts_ = 0;

@@ -93,7 +93,9 @@ void Watchdog::expire(Operation& operation) {
 }
 
 Status Watchdog::timed_out(const Operation& operation) const {
-  const std::string waiting = operation.owner->name_awaited(operation);
+  std::string waiting;
+  for (const int rank : operation.awaited())
+    waiting += (waiting.empty() ? "" : ", ") + members_.describe_world_rank(rank);
   std::string text = members_.describe_this_rank() + ": " + operation.describe() + " was not over in time";
   if (!waiting.empty()) text += "; still waiting for " + waiting;
   return Status(Code::timeout, text);
@@ -102,8 +104,8 @@ Status Watchdog::timed_out(const Operation& operation) const {
 void Watchdog::look_for_leavers() {
   if (failure_.happened()) return;
   for (const Operation* operation = live_.newest(); operation != nullptr; operation = operation->next) {
-    if (!operation->announced || !operation->is_shared()) continue;
-    for (const int rank : operation->owner->awaited(*operation)) {
+    if (!operation->announced || !operation->executing || operation->execution->notices_leaving()) continue;
+    for (const int rank : operation->awaited()) {
       if (!desk_.has_left(rank)) continue;
       return failure_.note(Status(Code::aborted, members_.describe_world_rank(rank) + " has left", rank));
     }

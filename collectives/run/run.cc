@@ -25,20 +25,24 @@ void Run::start(const RunBinding& binding) {
   for (std::size_t i = 0; i < states_.size(); ++i) states_[i].waiting_for = schedule_.steps[i].dependencies;
   ready_.assign(schedule_.ready.begin(), schedule_.ready.end());
   next_ready_ = completed_ = 0;
-  failed_ = false;
+  failed_ = cancelled_ = false;
   if (!scratch_.provide(schedule_.scratch_count * element_size_)) return fail(Scratch::exhausted());
   buffers_ = Buffers(binding.input, binding.output, scratch_.data(), nullptr);
   drain();
 }
 
 // Steps become ready in the middle of other steps, and in callbacks. The outermost call executes all of them,
-// one after the other. So the stack stays flat, and `finished` is called last.
+// one after the other. So the stack stays flat, and the run reports last.
 void Run::drain() {
   if (draining_) return;
   draining_ = true;
   while (next_ready_ < ready_.size() && !failed_) execute(ready_[next_ready_++]);
   draining_ = false;
-  if (!failed_ && completed_ == states_.size()) binding_.finished(binding_.owner, Status());
+  if (failed_) {
+    cancelled_ ? settle() : report_failure();
+  } else if (completed_ == states_.size()) {
+    binding_.finished(binding_.owner, Status());
+  }
 }
 
 void Run::execute(std::uint32_t index) {
@@ -108,6 +112,10 @@ void Run::complete(std::uint32_t index) {
 }
 
 void Run::message_done(std::uint32_t index, const Status& status) {
+  if (cancelled_) {
+    --posted_;
+    return settle();
+  }
   if (failed_) return;
   // If the user's reduction threw an exception here, that is the cause, even if a message was lost
   // afterwards. This rank tells all others.
@@ -117,13 +125,25 @@ void Run::message_done(std::uint32_t index, const Status& status) {
   drain();
 }
 
-void Run::fail(const Status& status) {
+void Run::fail(const Status& why) {
   failed_ = true;
-  binding_.finished(binding_.owner, status);
+  why_ = why;
+  if (!draining_) report_failure();
+}
+
+// Passes a copy, since the owner may cancel the run, and so end it, before it uses the reason.
+void Run::report_failure() {
+  const Status why = why_;
+  binding_.failed(binding_.owner, why);
 }
 
 void Run::cancel(const Status& why) {
-  failed_ = true;
+  failed_ = cancelled_ = true;
+  why_ = why;
+  const auto is_posted = [](const auto& node) { return node.posted; };
+  // This call counts as one more message, so that the run does not end before every message was cancelled.
+  posted_ = 1 + static_cast<std::size_t>(std::ranges::count_if(sends_, is_posted) +
+                                         std::ranges::count_if(recvs_, is_posted));
   for (SendNode& node : sends_) {
     if (!node.posted) continue;
     const Step& step = schedule_.steps[node.step];
@@ -132,12 +152,22 @@ void Run::cancel(const Status& why) {
   for (RecvNode& node : recvs_) {
     if (node.posted) binding_.mesh->cancel(node, why);
   }
+  --posted_;
+  settle();
+}
+
+// Reports the end of a cancelled run once no message is posted any more.
+void Run::settle() {
+  if (posted_ != 0 || draining_) return;
+  const Status why = std::move(why_);  // the owner may destroy the run before it uses the reason
+  binding_.finished(binding_.owner, why);
 }
 
 std::vector<int> Run::awaited() const {
   std::vector<int> ranks;
   for (const RecvNode& node : recvs_) {
-    if (node.posted) ranks.push_back(schedule_.steps[node.step].peer);
+    if (node.posted)
+      ranks.push_back(binding_.ranks[static_cast<std::size_t>(schedule_.steps[node.step].peer)]);
   }
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/run/buffers.h"
+#include "collectives/run/execution.h"
 #include "collectives/run/run_binding.h"
 #include "collectives/run/scratch.h"
 #include "collectives/schedule/schedule.h"
@@ -17,18 +18,15 @@ namespace tutti {
 
 // A `Run` executes one schedule of messages, any number of times but not more than once at a time. Because it
 // is reused, repeated collectives allocate nothing. Only the driving thread calls it.
-class Run {
+class Run final : public Execution {
  public:
   explicit Run(const Schedule& schedule);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // `binding.finished` may be called before `start` returns.
-  void start(const RunBinding& binding);
-  // Cancels all posted messages; afterwards no buffer is touched, and `finished` is not called any more.
-  void cancel(const Status& why);
-  // Returns the ranks of the communicator whose messages the run is waiting for.
-  std::vector<int> awaited() const;
+  void start(const RunBinding& binding) override;
+  void cancel(const Status& why) override;
+  std::vector<int> awaited() const override;
   std::size_t scratch_bytes() const { return scratch_.bytes(); }
 
  private:
@@ -55,8 +53,10 @@ class Run {
   void post_send(const Step& step, std::uint32_t index);
   void post_recv(const Step& step, std::uint32_t index);
   void complete(std::uint32_t step);
-  void fail(const Status& status);
+  void fail(const Status& why);
   void message_done(std::uint32_t step, const Status& status);
+  void report_failure();
+  void settle();
 
   const Schedule& schedule_;
   RunBinding binding_;
@@ -68,6 +68,9 @@ class Run {
   std::size_t completed_ = 0;
   bool draining_ = false;
   bool failed_ = false;
+  bool cancelled_ = false;
+  std::size_t posted_ = 0;  // messages that have not ended; counted only once the run is cancelled
+  Status why_;              // the failure, or the reason for the cancellation
   Scratch scratch_;
   Buffers buffers_;
   std::size_t element_size_ = 1;

@@ -14,7 +14,7 @@ namespace tutti {
 class Mesh;
 
 // A `RunBinding` is everything that one execution adds to a schedule: the buffers, the values that identify
-// its messages, and the function to call at the end.
+// its messages, and the functions to call (see `Execution`).
 struct RunBinding {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -26,9 +26,12 @@ struct RunBinding {
   Fingerprint call;
   Mesh* mesh = nullptr;
   std::span<const int> ranks;  // communicator rank -> world rank
-  // Called once, as the last act of a run; it may reuse or destroy the run. A failure is reported at once,
-  // while messages are still posted. After a failure, `cancel` must be called before anything else.
+  // Called once, as the last act of an execution: nothing touches the buffers any more. It may start the
+  // execution again or destroy it.
   void (*finished)(void* owner, const Status& status) = nullptr;
+  // Called at most once, before `finished`, when the execution cannot continue. Messages may still be posted.
+  // `Execution::cancel` must follow, and may be called from within this function.
+  void (*failed)(void* owner, const Status& why) = nullptr;
   void* owner = nullptr;
 };
 

@@ -28,18 +28,27 @@ CachedSchedule::Lease& CachedSchedule::Lease::operator=(Lease&& other) noexcept 
 }
 
 void CachedSchedule::Lease::reset() {
-  if (run_ != nullptr && run_->scratch_bytes() <= max_idle_scratch) {
-    const std::lock_guard lock(schedule_->mutex_);
-    if (schedule_->idle_.size() < max_idle_runs) schedule_->idle_.push_back(std::move(run_));
-  }
+  if (run_ != nullptr && run_->scratch_bytes() <= max_idle_scratch) schedule_->give_back(run_);
   run_.reset();
   schedule_.reset();
+}
+
+// Leaves the run with the caller if there are enough idle ones.
+void CachedSchedule::give_back(std::unique_ptr<Run>& run) {
+  Run* none = nullptr;
+  if (spare_.compare_exchange_strong(none, run.get(), std::memory_order_release)) {
+    static_cast<void>(run.release());
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (idle_.size() < max_idle_runs) idle_.push_back(std::move(run));
 }
 
 CachedSchedule::Lease CachedSchedule::lease() {
   Lease lease;
   lease.schedule_ = shared_from_this();
-  {
+  lease.run_.reset(spare_.exchange(nullptr, std::memory_order_acquire));
+  if (lease.run_ == nullptr) {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
       lease.run_ = std::move(idle_.back());

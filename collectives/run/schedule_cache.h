@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -21,6 +22,7 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
   // `algorithm` is the id of the algorithm that made the schedule.
   CachedSchedule(Schedule schedule, std::uint8_t algorithm, std::size_t element_size)
       : schedule_(std::move(schedule)), flat_(schedule_, element_size), algorithm_(algorithm) {}
+  ~CachedSchedule() { delete spare_.load(); }
 
   // A `Lease` gives its run back when it is destroyed.
   class Lease {
@@ -30,8 +32,7 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
     Lease& operator=(Lease&& other) noexcept;
     ~Lease() { reset(); }
     void reset();
-    Run* operator->() const { return run_.get(); }
-    explicit operator bool() const { return run_ != nullptr; }
+    Run* get() const { return run_.get(); }
 
    private:
     friend class CachedSchedule;
@@ -48,9 +49,12 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
   std::size_t step_count() const { return schedule_.steps.size(); }
 
  private:
+  void give_back(std::unique_ptr<Run>& run);
+
   const Schedule schedule_;
   const FlatSchedule flat_;
   const std::uint8_t algorithm_;
+  std::atomic<Run*> spare_{nullptr};  // an idle run that can be taken without locking
   std::mutex mutex_;
   std::vector<std::unique_ptr<Run>> idle_;
 };

@@ -318,7 +318,7 @@ void SharedExecutor::end(const Status& status) {
   const Status agreed = status.ok() && must_compare(binding.call) ? compare(number_) : status;
   if (!agreed.ok()) {
     stage_ = Stage::failed;
-    binding.finished(binding.owner, agreed);
+    binding.failed(binding.owner, agreed);
     return;
   }
   called_ = binding.call;

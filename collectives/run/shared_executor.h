@@ -51,14 +51,14 @@ class SharedExecutor {
 
   Board& board() { return *board_; }
   // Starts an operation, or queues it behind the others. Returns true if it has completed; then `finished` of
-  // its binding is not called. If an operation fails, `finished` is called at once, and `cancel` must follow.
+  // its binding is not called. If an operation fails, `failed` is called, and `cancel` must follow.
   bool submit(SharedRun& run);
   // Continues as far as possible. Returns true if anything was done.
   bool advance();
   // Compares this rank's calls with those that the next rank has made so far. Does nothing while an operation
   // is in progress.
   Status compare();
-  // Returns the number of the shared operation for which `compare` or `finished` has reported a mismatch.
+  // Returns the number of the shared operation for which `compare` or `failed` has reported a mismatch.
   std::uint64_t disputed() const { return disputed_; }
   // Returns the number of the operation in progress, or of the last one.
   std::uint64_t number() const { return number_; }
@@ -67,9 +67,9 @@ class SharedExecutor {
   bool busy() const { return stage_ > Stage::failed; }
   // Stops all work until `cancel`: operations that are submitted from now on do not start.
   void halt();
-  // Drops everything. `finished` is not called any more.
+  // Drops all operations; afterwards no buffer is touched, and neither `failed` nor `finished` is called.
   void cancel();
-  // Returns the ranks that the operation in progress waits for.
+  // Returns the ranks of the board that the operation in progress waits for, in ascending order.
   std::vector<int> awaited() const;
   // Returns the number of operations that ran in the registered form.
   std::uint64_t registered_operations() const { return registered_operations_; }

@@ -1,7 +1,9 @@
 #include <deque>
+#include <optional>
 #include <random>
 
 #include "tests/conformance/channel_conformance.h"
+#include "tests/support/poisoned.h"
 
 namespace tutti::conformance {
 namespace {
@@ -22,9 +24,8 @@ void expect_alive(World& world, std::uint64_t sequence) {
   }
 }
 
-// Each round cancels a send a little later, when more of its data has moved. After that, the memory of the
-// cancelled send is not read any more, and other messages arrive. That holds whether or not the receive
-// succeeds.
+// Each round cancels a send a little later, when more of its data has moved. Once the send has ended, its
+// memory is not read any more, and other messages arrive. That holds whether or not the receive succeeds.
 TEST_P(ChannelFailures, CancelledSends) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   std::uint64_t sequence = 0;
@@ -42,10 +43,10 @@ TEST_P(ChannelFailures, CancelledSends) {
         if (send.over.load() != 0) return;
         world[0].mesh.cancel(send, 1, gave_up);
         taken_back = true;
-        EXPECT_NE(send.over.load(), 0u);
-        std::fill(send.memory.begin(), send.memory.end(), std::byte{0xee});
       });
-      EXPECT_EQ(send.status.code(), taken_back ? Code::timeout : Code::ok);
+      EXPECT_EQ(send.wait().code(), taken_back ? Code::timeout : Code::ok);
+      std::fill(send.memory.begin(), send.memory.end(), std::byte{0xee});
+      const test::Poisoned untouchable(send.memory);
       ASSERT_TRUE(beside_recv.wait().ok() && beside.wait().ok());
       EXPECT_TRUE(beside_recv.holds(2));
       // If the message was never announced, the receive is still posted.
@@ -80,8 +81,10 @@ TEST_P(ChannelFailures, CancelledReceives) {
       world[1].drive([&] {
         if (recv.over.load() == 0) world[1].mesh.cancel(recv, gave_up);
       });
+      recv.wait();
       EXPECT_EQ(recv.completions, 1);
       const std::vector<std::byte> before = recv.memory;
+      std::optional<test::Poisoned> untouchable(recv.memory);
       ASSERT_TRUE(beside_recv.wait().ok() && beside.wait().ok());
       // If the receive was cancelled before the message arrived, the message still waits for a receive.
       world[0].drive([&] {
@@ -89,6 +92,7 @@ TEST_P(ChannelFailures, CancelledReceives) {
       });
       send.wait();
       EXPECT_EQ(send.completions, 1);
+      untouchable.reset();
       EXPECT_EQ(recv.memory, before) << "touched after its end";
       ++sequence;
     }

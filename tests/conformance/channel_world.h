@@ -136,7 +136,8 @@ inline MessageTag user(std::uint64_t tag) { return {test_context | user_context_
 // `Node` is one rank.
 class Node {
  public:
-  Node(MeshOptions options, bool attached) : driver(driver_options()), mesh(driver, std::move(options)) {
+  Node(MeshOptions options, bool attached, bool background)
+      : driver(driver_options(background)), mesh(driver, std::move(options)) {
     DriverGuard guard(driver);
     EXPECT_TRUE(mesh.start().ok());
     if (attached) mesh.attach(test_context, context);
@@ -191,8 +192,9 @@ class Node {
   Mesh mesh;
 
  private:
-  static DriverOptions driver_options() {
+  static DriverOptions driver_options(bool background) {
     DriverOptions options;
+    options.background = background;
     options.spin = std::chrono::nanoseconds(0);  // there may be more ranks than cores
     return options;
   }
@@ -201,6 +203,7 @@ class Node {
 struct WorldOptions {
   bool small_buffers = false;
   bool attached = true;
+  bool background = true;  // whether each rank has a thread that drives while no call does
   MessageLimits limits{};
 };
 
@@ -223,7 +226,7 @@ class World {
       mesh.peers = peers;
       mesh.limits = options.limits;
       mesh.transports.push_back(std::move(transports[static_cast<std::size_t>(rank)]));
-      nodes_.push_back(std::make_unique<Node>(std::move(mesh), options.attached));
+      nodes_.push_back(std::make_unique<Node>(std::move(mesh), options.attached, options.background));
     }
   }
   ~World() {

@@ -1,11 +1,14 @@
 // Tests how a communicator ends, and what its other ranks see.
 
 #include <atomic>
+#include <deque>
+#include <span>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "tests/conformance/on_each_transport.h"
+#include "tests/support/poisoned.h"
 
 namespace tutti::test {
 namespace {
@@ -49,6 +52,28 @@ TEST_P(CommunicatorEnding, DestroyedWithOperationsInFlight) {
     } else {
       EXPECT_EQ(outcome(comm.recv(data, 0)).code(), Code::aborted);
     }
+  });
+}
+
+// Whatever the result of `wait`, nothing touches the operation's memory afterwards.
+TEST_P(CommunicatorEnding, MemoryIsFreeAfterWait) {
+  constexpr std::size_t operations = 20;
+  Cluster ranks(3, options());
+  ranks.run([](Communicator& comm) {
+    std::deque<std::vector<float>> data;
+    std::vector<Work> works;
+    for (std::size_t i = 0; i < operations; ++i) {
+      auto& mine = data.emplace_back(200'000, 1.0f);
+      works.push_back(comm.all_reduce(mine, ReduceOp::sum));
+    }
+    if (comm.rank() == 1) comm.abort("enough");
+    std::deque<Poisoned> untouchable;
+    for (std::size_t i = 0; i < operations; ++i) {
+      static_cast<void>(outcome(works[i]));
+      untouchable.emplace_back(std::as_bytes(std::span(data[i])));
+    }
+    EXPECT_EQ(outcome(comm.barrier()).code(), Code::aborted);
+    comm = Communicator();
   });
 }
 

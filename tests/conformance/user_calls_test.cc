@@ -108,6 +108,12 @@ TEST_P(UserCalls, ATimeoutSaysWhatTheUserWaitsIn) {
   for (const std::string& text : {split, allocate}) EXPECT_THAT(text, Not(speaks_of_our_collectives()));
 }
 
+TEST_P(UserCalls, ATimedOutSendNamesTheRankThatDoesNotReceive) {
+  const std::vector<float> data(1'000'000);
+  const std::string text = timeout_of(0, [&](Communicator& comm) { comm.send(data, 1).wait(); });
+  EXPECT_THAT(text, HasSubstr("still waiting for rank 1 (host test, pid 1001)"));
+}
+
 // While the ranks meet, they measure costs and agree on them. Errors call all of that `init`.
 TEST_P(UserCalls, WhatInitDoesReadsAsInit) {
   const Topology one_host(std::array{0, 0});

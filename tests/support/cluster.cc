@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/late_transport.h"
 #include "transport/inproc/factory.h"
 #include "transport/shm/factory.h"
 #include "transport/tcp/factory.h"
@@ -17,6 +18,7 @@ namespace {
 std::unique_ptr<Transport> make_transport(const std::string& name, const std::shared_ptr<inproc::Hub>& hub,
                                           int rank) {
   if (name == "inproc") return inproc::create({.hub = hub, .rank = rank});
+  if (name == "late") return std::make_unique<LateTransport>(inproc::create({.hub = hub, .rank = rank}), 10);
   if (name == "shm") return shm::create({.ring = 16 * 1024}).take();
   if (name == "tcp") return tcp::create({}).take();
   throw std::invalid_argument("no transport '" + name + "' is known to tests/support/cluster.cc");
@@ -46,7 +48,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
     auto transport = make_transport(options.transport, hub, peers[i].rank);
     if (options.decorate) transport = options.decorate(peers[i].rank, std::move(transport));
     transports[i].push_back(std::move(transport));
-    peers[i].addresses[options.transport] = transports[i].front()->address();
+    peers[i].addresses[std::string(transports[i].front()->name())] = transports[i].front()->address();
   }
   communicators_.resize(count);
   on_each(count, [&](std::size_t i) {

@@ -11,12 +11,13 @@ namespace tutti::test {
 
 // Returns every way in which the ranks of a `Cluster` can be connected, for tests that run over all of them.
 inline const std::vector<std::string>& all_connections() {
-  static const std::vector<std::string> names = {"inproc", "tcp", "shared", "shm"};
+  static const std::vector<std::string> names = {"inproc", "tcp", "shared", "shm", "late"};
   return names;
 }
 
 struct ClusterOptions {
-  std::string transport = "inproc";  // one of `all_connections`; "shared" is inproc with shared memory
+  // One of `all_connections`. "shared" is inproc with shared memory, "late" is inproc in a `LateTransport`.
+  std::string transport = "inproc";
   MessageLimits limits = {};
   std::string algorithms = {};  // as in TUTTI_ALGORITHM
   std::chrono::nanoseconds timeout = std::chrono::seconds(120);

@@ -6,36 +6,26 @@ namespace tutti::test {
 
 using Kind = TransportFault::Kind;
 
-class FaultyChannel final : public Channel {
+namespace {
+
+class FaultyChannel final : public ChannelWrapper {
  public:
   FaultyChannel(int peer, std::unique_ptr<Channel> inner, FaultyTransport& transport)
-      : peer_(peer), inner_(std::move(inner)), transport_(transport) {}
+      : ChannelWrapper(peer, std::move(inner)), transport_(transport) {}
   ~FaultyChannel() override { transport_.forget(*this); }
 
-  Channel& inner() { return *inner_; }
   Deadline held_until() const { return held_.empty() ? Deadline::never() : held_until_; }
   // Carries out a fault that is due; returns whether there was one.
   bool poll();
 
-  void connect() override { inner_->connect(); }
   void send(SendOp& op) override;
   void cancel_send(SendOp& op, const Status& why) override;
-  void claim(Arrival& arrival, RecvOp& op) override { inner_->claim(arrival, op); }
-  void discard(Arrival& arrival) override { inner_->discard(arrival); }
-  void cancel_recv(RecvOp& op, const Status& why) override { inner_->cancel_recv(op, why); }
-  void send_abort(std::uint32_t context, const Status& why) override { inner_->send_abort(context, why); }
   void close(const Status& why, bool clean) override;
-  bool drained() const override { return inner_->drained(); }
-  bool has_begun() const override { return inner_->has_begun() || !held_.empty(); }
-  void hand_over(Channel& to) override { inner_->hand_over(to); }
-  const Status& status() const override { return inner_->status(); }
-  const ChannelCounters& counters() const override { return inner_->counters(); }
+  bool has_begun() const override { return ChannelWrapper::has_begun() || !held_.empty(); }
 
  private:
   void break_off(Code code, const std::string& why);
 
-  int peer_;
-  std::unique_ptr<Channel> inner_;
   FaultyTransport& transport_;
   std::deque<SendOp*> held_;
   Deadline held_until_ = Deadline::never();
@@ -64,14 +54,14 @@ void FaultyChannel::send(SendOp& op) {
       break;
   }
   if (!held_.empty()) return held_.push_back(&op);
-  inner_->send(op);
+  inner().send(op);
 }
 
 // Breaks the channel. `send` may call this, as when a transport notices there that its connection is broken.
 void FaultyChannel::break_off(Code code, const std::string& why) {
   TransportOwner& owner = transport_.owner();
-  const Status status(code, owner.peer(peer_).describe() + ": " + why, peer_);
-  owner.on_channel_down(peer_, status);
+  const Status status(code, owner.peer(peer()).describe() + ": " + why, peer());
+  owner.on_channel_down(peer(), status);
   close(status, false);
 }
 
@@ -86,13 +76,13 @@ bool FaultyChannel::poll() {
   while (!held_.empty()) {
     SendOp& op = *held_.front();
     held_.pop_front();
-    inner_->send(op);
+    inner().send(op);
   }
   return true;
 }
 
 void FaultyChannel::cancel_send(SendOp& op, const Status& why) {
-  if (std::erase(held_, &op) == 0) return inner_->cancel_send(op, why);
+  if (std::erase(held_, &op) == 0) return inner().cancel_send(op, why);
   op.done(op, why);
 }
 
@@ -102,54 +92,25 @@ void FaultyChannel::close(const Status& why, bool clean) {
     held_.pop_front();
     op.done(op, why);
   }
-  inner_->close(why, clean);
+  inner().close(why, clean);
 }
 
-FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const TransportFault& fault)
-    : inner_(std::move(inner)), fault_(fault) {}
+}  // namespace
 
-FaultyTransport::~FaultyTransport() = default;
-
-// Only the driving thread calls this. It drives `driver`, but the thread-safety analysis cannot see that.
-Status FaultyTransport::start(Driver& driver, TransportOwner& owner,
-                              const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
-  driver_ = &driver;
-  owner_ = &owner;
-  driver.add(*this);
-  return inner_->start(driver, *this, limits);
-}
-
-void FaultyTransport::stop() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
-  inner_->stop();
-  if (driver_ != nullptr) driver_->remove(*this);
-  driver_ = nullptr;
-}
-
-std::unique_ptr<Channel> FaultyTransport::open(int peer, std::chrono::nanoseconds connect_timeout) {
-  auto channel = std::make_unique<FaultyChannel>(peer, inner_->open(peer, connect_timeout), *this);
-  channels_.push_back(channel.get());
-  return channel;
-}
-
-// The inner transport calls this, and wants one of its own channels.
-Channel* FaultyTransport::on_incoming(int rank, Transport&) {
-  Channel* const channel = owner_->on_incoming(rank, *this);
-  return channel == nullptr ? nullptr : &static_cast<FaultyChannel*>(channel)->inner();
-}
-
-void FaultyTransport::on_unusable(int rank, Transport&, const Status& why) {
-  owner_->on_unusable(rank, *this, why);
+std::unique_ptr<ChannelWrapper> FaultyTransport::wrap(int peer, std::unique_ptr<Channel> inner) {
+  return std::make_unique<FaultyChannel>(peer, std::move(inner), *this);
 }
 
 bool FaultyTransport::poll() {
   bool did = false;
-  for (FaultyChannel* channel : channels_) did = channel->poll() || did;
+  for (ChannelWrapper* channel : channels()) did = static_cast<FaultyChannel*>(channel)->poll() || did;
   return did;
 }
 
 Deadline FaultyTransport::next_deadline() const {
   Deadline next = Deadline::never();
-  for (const FaultyChannel* channel : channels_) next = earlier(next, channel->held_until());
+  for (const ChannelWrapper* channel : channels())
+    next = earlier(next, static_cast<const FaultyChannel*>(channel)->held_until());
   return next;
 }
 

@@ -3,10 +3,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
+#include <utility>
 
-#include "transport/transport.h"
+#include "tests/support/transport_wrapper.h"
 
 namespace tutti::test {
 
@@ -26,54 +25,23 @@ struct TransportFault {
   std::chrono::milliseconds pause{20};
 };
 
-class FaultyChannel;
-
-// A `FaultyTransport` wraps one rank's end of another transport and causes the given fault. It has the name
-// and addresses of the other transport, so the other ranks do not notice it.
-class FaultyTransport final : public Transport, private TransportOwner, private Pollable {
+// A `FaultyTransport` wraps one rank's end of another transport and causes the given fault.
+class FaultyTransport final : public TransportWrapper {
  public:
-  FaultyTransport(std::unique_ptr<Transport> inner, const TransportFault& fault);
-  ~FaultyTransport() override;
-
-  std::string_view name() const override { return inner_->name(); }
-  std::string address() const override { return inner_->address(); }
-  Status can_reach(const PeerInfo& peer) const override { return inner_->can_reach(peer); }
-  Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
-  std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
-  bool can_share() const override { return inner_->can_share(); }
-  void share(ShareRequest& request) override { inner_->share(request); }
-  void cancel_share(ShareRequest& request, const Status& why) override { inner_->cancel_share(request, why); }
-  void stop() override;
+  FaultyTransport(std::unique_ptr<Transport> inner, const TransportFault& fault)
+      : TransportWrapper(std::move(inner)), fault_(fault) {}
 
   const TransportFault& fault() const { return fault_; }
-  TransportOwner& owner() { return *owner_; }
   // Counts one more message; returns true if this is the one that gets the fault.
   bool is_it() { return count_++ == fault_.at; }
-  void forget(FaultyChannel& channel) { std::erase(channels_, &channel); }
 
  private:
-  // These functions of TransportOwner pass on what the inner transport says, in this transport's name.
-  const PeerInfo& peer(int rank) const override { return owner_->peer(rank); }
-  int size() const override { return owner_->size(); }
-  int rank() const override { return owner_->rank(); }
-  Channel* on_incoming(int rank, Transport& transport) override;
-  void on_unusable(int rank, Transport& transport, const Status& why) override;
-  RecvOp* on_arrival(Arrival& arrival) override { return owner_->on_arrival(arrival); }
-  void on_withdrawn(Arrival& arrival) override { owner_->on_withdrawn(arrival); }
-  void on_abort(int peer, std::uint32_t context, const Status& why) override {
-    owner_->on_abort(peer, context, why);
-  }
-  void on_channel_down(int peer, const Status& why) override { owner_->on_channel_down(peer, why); }
-
+  std::unique_ptr<ChannelWrapper> wrap(int peer, std::unique_ptr<Channel> inner) override;
   bool poll() override;
   Deadline next_deadline() const override;
 
-  std::unique_ptr<Transport> inner_;
   const TransportFault fault_;
   std::uint64_t count_ = 0;
-  Driver* driver_ = nullptr;
-  TransportOwner* owner_ = nullptr;
-  std::vector<FaultyChannel*> channels_;
 };
 
 }  // namespace tutti::test

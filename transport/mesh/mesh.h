@@ -88,7 +88,7 @@ class Mesh final : public TransportOwner {
   // (through `done`).
   void send(int peer, SendOp& op);
   void recv(RecvOp& op);
-  // These cancel a posted operation: `done` is called with `why` before they return.
+  // These cancel a posted operation, as `Channel::cancel_send` does.
   void cancel(SendOp& op, int peer, const Status& why);
   void cancel(RecvOp& op, const Status& why);
   // Treats a peer as if its connection had broken, for a caller that knows that the peer is gone (by missed

@@ -60,6 +60,7 @@ BoardWorld::Operation& BoardWorld::issue(int rank, CollectiveKind kind, std::uin
     ++static_cast<Operation*>(owner)->told;
     static_cast<Operation*>(owner)->status = status;
   };
+  binding.failed = binding.finished;
   operation.run = {.schedule = &operation.schedule, .binding = &binding, .votes = votes};
   if (flat && !votes) {
     operation.flat.emplace(operation.schedule, problem.element_size);

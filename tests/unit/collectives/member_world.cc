@@ -59,8 +59,6 @@ Operation& MemberWorld::begin(const Fingerprint& call, const CallOptions& option
   return operation;
 }
 
-void MemberWorld::end_operations(const Status& why) {
-  while (Operation* const operation = live.newest()) cancel(*operation, why);
-}
+void MemberWorld::end_operations(const Status& why) { live.cancel_all(why); }
 
 }  // namespace tutti::test

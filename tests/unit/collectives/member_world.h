@@ -59,10 +59,8 @@ class MemberWorld : public Failure::Actor, public OperationOwner {
 
   // These functions implement `OperationOwner`.
   void start(Operation& operation) override { started.push_back(operation.sequence); }
-  void on_part_over(Operation& operation, const Status& status) override { live.end(operation, status); }
-  void cancel(Operation& operation, const Status& why) override { live.end(operation, why); }
-  std::vector<int> awaited(const Operation&) const override { return {}; }
-  std::string name_awaited(const Operation&) const override { return {}; }
+  void on_failed(Operation& operation, const Status& why) override { operation.cancel(why); }
+  void on_finished(Operation& operation, const Status& status) override { live.end(operation, status); }
   // These functions implement `Failure::Actor`.
   void spread_failure(const Status& why, bool) override {
     ++spread;

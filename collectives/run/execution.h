@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include <tutti/status.h>
+
+namespace tutti {
+
+struct RunBinding;
+
+// An `Execution` carries out one operation at a time: by messages or in shared memory, for example. Only the
+// driving thread calls it. It reports through its `RunBinding`.
+class Execution {
+ public:
+  virtual ~Execution() = default;
+  // Begins. It may report before this returns. The caller keeps `binding` until `finished`.
+  virtual void start(const RunBinding& binding) = 0;
+  // Gives up. `finished` is called with `why` once nothing touches the operation's memory any more, possibly
+  // before this returns. Must be called at most once, between `start` and `finished`.
+  virtual void cancel(const Status& why) = 0;
+  // Returns the world ranks that the execution waits for, in ascending order.
+  virtual std::vector<int> awaited() const = 0;
+  // Returns whether the execution fails by itself if a rank that it awaits leaves.
+  virtual bool notices_leaving() const { return true; }
+};
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "tests/support/transport_wrapper.h"
+
+namespace tutti::test {
+
+// A `LateTransport` wraps one rank's end of another transport, and ends every message that fails or is
+// cancelled late, as a network card would: after `polls` polls, which another thread causes. Until then the
+// wrapped transport goes on with a cancelled message, so the message's memory really is read and written.
+class LateTransport final : public TransportWrapper {
+ public:
+  LateTransport(std::unique_ptr<Transport> inner, std::uint32_t polls)
+      : TransportWrapper(std::move(inner)), polls_(polls) {}
+  ~LateTransport() override;
+
+  void stop() override;
+
+  std::uint32_t polls() const { return polls_; }
+  // Returns how many messages have ended late.
+  std::uint64_t ended_late() const { return ended_late_; }
+  void count_one_late() { ++ended_late_; }
+  // Makes the other thread wake the driver again and again, until no channel has messages that are late.
+  void wake_until_quiet();
+
+ private:
+  std::unique_ptr<ChannelWrapper> wrap(int peer, std::unique_ptr<Channel> inner) override;
+  RecvOp* on_arrival(Arrival& arrival) override;
+  bool poll() override;
+  Deadline next_deadline() const override { return Deadline::never(); }
+  void work();
+
+  const std::uint32_t polls_;
+  std::uint64_t ended_late_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool wakes_ = false;  // under the mutex, as are the next two
+  bool stopping_ = false;
+  Driver* woken_ = nullptr;
+  std::thread thread_;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,36 @@
+#include "tests/support/transport_wrapper.h"
+
+namespace tutti::test {
+
+// Only the driving thread calls this. It drives `driver`, but the thread-safety analysis cannot see that.
+Status TransportWrapper::start(Driver& driver, TransportOwner& owner,
+                               const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+  driver_ = &driver;
+  owner_ = &owner;
+  driver.add(*this);
+  return inner_->start(driver, *this, limits);
+}
+
+void TransportWrapper::stop() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+  inner_->stop();
+  if (driver_ != nullptr) driver_->remove(*this);
+  driver_ = nullptr;
+}
+
+std::unique_ptr<Channel> TransportWrapper::open(int peer, std::chrono::nanoseconds connect_timeout) {
+  std::unique_ptr<ChannelWrapper> channel = wrap(peer, inner_->open(peer, connect_timeout));
+  channels_.push_back(channel.get());
+  return channel;
+}
+
+// The inner transport calls this, and wants one of its own channels.
+Channel* TransportWrapper::on_incoming(int rank, Transport&) {
+  Channel* const channel = owner_->on_incoming(rank, *this);
+  return channel == nullptr ? nullptr : &static_cast<ChannelWrapper*>(channel)->inner();
+}
+
+void TransportWrapper::on_unusable(int rank, Transport&, const Status& why) {
+  owner_->on_unusable(rank, *this, why);
+}
+
+}  // namespace tutti::test
