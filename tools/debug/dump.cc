@@ -90,10 +90,10 @@ Result<RankDump> parse_dump(std::string_view text) {
     return dump_of(Json::parse(text));
   } catch (const Json::exception& error) {
     // The library's text begins with a name of its own in brackets.
-    const std::string text = error.what();
-    const std::size_t name_end = text.find("] ");
+    const std::string why = error.what();
+    const std::size_t name_end = why.find("] ");
     return Status(Code::invalid_argument,
-                  "is not a dump of a rank: " + text.substr(name_end == text.npos ? 0 : name_end + 2));
+                  "is not a dump of a rank: " + why.substr(name_end == why.npos ? 0 : name_end + 2));
   }
 }
 
