@@ -136,7 +136,7 @@ inline MessageTag user(std::uint64_t tag) { return {test_context | user_context_
 // `Node` is one rank.
 class Node {
  public:
-  Node(MeshOptions options, bool attached, bool background)
+  Node(MeshOptions options, bool attached, bool background = true)
       : driver(driver_options(background)), mesh(driver, std::move(options)) {
     DriverGuard guard(driver);
     EXPECT_TRUE(mesh.start().ok());
