@@ -139,23 +139,20 @@ void complain(const std::string& source, const std::string& problem) {
   std::cerr << "tutti debug: " << printable(source) << ": " << problem << "\n";
 }
 
-// Returns false if a process that was asked for has not answered.
-bool keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {
+void keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {
   const Asked asked = ask_ranks(pids);
-  bool complete = true;
   for (const auto& [pid, problem] : asked.problems) {
     if (!pids.empty() && std::ranges::count(pids, pid) == 0) continue;
     complain("process " + std::to_string(pid), problem);
-    complete = pids.empty();
   }
   for (const DebugAnswer& answer : asked.answers) {
     auto dump = parse_dump(answer.text);
     if (dump.ok()) keep(jobs, std::move(dump).take());
   }
-  return complete;
 }
 
-// The exit status is not zero if a source could not be used, although the others are merged.
+// The exit status is not zero if a file is no dump, although the other sources are merged. A process that
+// does not answer is no error: the report says what that means.
 int merge_dumps(const Arguments& sources) {
   Jobs jobs;
   bool complete = true;
@@ -173,7 +170,7 @@ int merge_dumps(const Arguments& sources) {
       complete = false;
     }
   }
-  if (sources.empty() || !pids.empty()) complete = keep_answers(jobs, pids) && complete;
+  if (sources.empty() || !pids.empty()) keep_answers(jobs, pids);
   if (jobs.empty()) {
     std::cerr << "tutti debug: " << (sources.empty() ? nobody : "there is nothing to merge") << "\n";
     return exit_failure;
