@@ -13,7 +13,7 @@
 #include "rendezvous/launch/environment.h"
 #include "rendezvous/meeting/introduction.h"
 #include "rendezvous/meeting/session.h"
-#include "rendezvous/store/file/session_file.h"
+#include "rendezvous/meeting/session_file.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/core/guard_ends.h"
 #include "tests/unit/rendezvous/freed_memory.h"
@@ -110,11 +110,12 @@ TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
   launch.store.kind = StoreLocation::Kind::file;
   launch.store.path = folder.path() + "/session";
   {
-    const file::SessionText text{random_hex(16), Secret(session_token), boot_id(), {{"127.0.0.1", 1}}};
-    const auto published = file::PublishedSession::publish(launch.store.path, text).take();
+    const SessionText text{random_hex(16), Secret(session_token), boot_id(), {{"127.0.0.1", 1}}};
+    file::SessionFile published(launch.store.path);
+    ASSERT_TRUE(published.publish(format_session(text), Deadline::never()).ok());
     ASSERT_EQ(unlink(launch.store.path.c_str()), 0);
     published.restore_if_missing();
-    EXPECT_EQ(file::read_session(launch.store.path).take().token.reveal(), session_token);
+    EXPECT_EQ(read_session(published, Deadline::never()).take().token.reveal(), session_token);
     EXPECT_FALSE(serve_or_connect(launch, {}, Deadline::after(std::chrono::milliseconds(200))).ok());
   }
   EXPECT_EQ(found_in_freed_memory(), 0u);
