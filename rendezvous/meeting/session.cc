@@ -13,6 +13,7 @@
 #include "core/random.h"
 #include "core/security/digest.h"
 #include "rendezvous/meeting/introduction.h"
+#include "rendezvous/meeting/pmi_announcer.h"
 #include "rendezvous/meeting/session_file.h"
 #include "rendezvous/store/memory/memory_store.h"
 #include "rendezvous/store/tcp/look_up.h"
@@ -98,8 +99,12 @@ std::optional<SocketAddress> useful_route(const std::string& host, const SocketA
 }
 
 // Returns what announces the session to the ranks of this launch.
-std::unique_ptr<Announcer> announcer_for(const StoreLocation& place) {
-  return std::make_unique<file::SessionFile>(place.path);
+std::unique_ptr<Announcer> announcer_for(const StoreLocation& place,
+                                         const std::function<bool()>& interrupted) {
+  if (place.kind == StoreLocation::Kind::file) return std::make_unique<file::SessionFile>(place.path);
+  // The process talks to its launcher until it exits.
+  static PmiClient launcher(place.descriptor);
+  return std::make_unique<PmiAnnouncer>(launcher, interrupted);
 }
 
 }  // namespace
@@ -305,7 +310,7 @@ Result<Session> SessionMaker::serve_announced() const {
   describe(**server, text);
   Result<Session> session = session_of(*std::move(server), *std::move(credentials), deadline_);
   if (!session.ok()) return session;
-  session->serving_->announcer = announcer_for(launch_.store);
+  session->serving_->announcer = announcer_for(launch_.store, options_.interrupted);
   const Status published = session->serving_->announcer->publish(format_session(text), deadline_);
   if (!published.ok()) return published;
   return session;
@@ -354,7 +359,7 @@ Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
 
 Result<Session> SessionMaker::connect_announced() const {
   Backoff backoff(first_look_pause, longest_look_pause);
-  const std::unique_ptr<Announcer> announcer = announcer_for(launch_.store);
+  const std::unique_ptr<Announcer> announcer = announcer_for(launch_.store, options_.interrupted);
   std::optional<Deadline> patience;  // set while another job may have the port that an old session names
   for (;;) {
     Result<Session> session = follow(*announcer);
