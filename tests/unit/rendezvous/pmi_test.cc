@@ -175,7 +175,7 @@ TEST(Pmi, WhatIsNoLauncherIsOneClearError) {
            {std::string(100'000, 'x'), "too long"}}) {
     std::array<int, 2> ends{-1, -1};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
-    std::thread launcher([&] {
+    std::thread launcher([&ends, &answer = answer] {
       std::array<char, 256> question;
       EXPECT_GT(read(ends[0], question.data(), question.size()), 0);
       static_cast<void>(send(ends[0], answer.data(), answer.size(), MSG_NOSIGNAL));
