@@ -78,7 +78,17 @@ Source read_open_mpi(Reader& reader, const std::vector<std::string>&) {
 
 Source read_pmi(Reader& reader, const std::vector<std::string>&) {
   Source source = read_identity(reader, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
-  if (source.is_present()) read_master(reader, source);
+  if (!source.is_present()) return source;
+  // In a Slurm step, srun may serve another version of PMI at PMI_FD. Slurm's variables are enough there.
+  if (!reader.text("MASTER_ADDR") && !reader.text("MASTER_PORT") && !reader.text("SLURM_STEP_ID")) {
+    if (const std::optional<Found> socket = reader.number("PMI_FD", 0)) {
+      source.store.kind = StoreLocation::Kind::pmi;
+      source.store.descriptor = socket->value;
+      source.store_from = socket->from;
+      return source;
+    }
+  }
+  read_master(reader, source);
   if (!source.missing.empty())
     source.remedy = "mpiexec -genv MASTER_ADDR HOST_OF_RANK_0 -genv MASTER_PORT 29500";
   return source;

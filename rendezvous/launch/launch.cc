@@ -11,6 +11,8 @@ std::string to_string(const StoreLocation& location) {
     }
     case StoreLocation::Kind::file:
       return "file://" + location.path;
+    case StoreLocation::Kind::pmi:
+      return "the launcher's PMI (descriptor " + std::to_string(location.descriptor) + ")";
     case StoreLocation::Kind::none:
       break;
   }

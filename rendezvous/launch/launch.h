@@ -14,6 +14,7 @@ struct StoreLocation {
     none,  // nowhere: a world of one rank
     tcp,
     file,
+    pmi,  // through the launcher, by the protocol PMI-1
   };
 
   Kind kind = Kind::none;
@@ -21,6 +22,7 @@ struct StoreLocation {
   std::uint16_t port = 0;
   bool served = false;  // tcp only: a launcher serves the store; otherwise rank 0 does
   std::string path;
+  int descriptor = -1;  // pmi only: the launcher's socket
   friend bool operator==(const StoreLocation&, const StoreLocation&) = default;
 };
 

@@ -13,7 +13,8 @@
 #include "core/random.h"
 #include "core/security/digest.h"
 #include "rendezvous/meeting/introduction.h"
-#include "rendezvous/store/file/session_file.h"
+#include "rendezvous/meeting/pmi_announcer.h"
+#include "rendezvous/meeting/session_file.h"
 #include "rendezvous/store/memory/memory_store.h"
 #include "rendezvous/store/tcp/look_up.h"
 #include "rendezvous/store/tcp/store_client.h"
@@ -97,16 +98,22 @@ std::optional<SocketAddress> useful_route(const std::string& host, const SocketA
   return local;
 }
 
-std::string session_error(const std::string& path, const Status& last) {
-  return "no session at file://" + path + " within the time given (is rank 0 running?): " + last.message();
+// Returns what announces the session to the ranks of this launch.
+std::unique_ptr<Announcer> announcer_for(const StoreLocation& place,
+                                         const std::function<bool()>& interrupted) {
+  if (place.kind == StoreLocation::Kind::file) return std::make_unique<file::SessionFile>(place.path);
+  // The process talks to its launcher until it exits.
+  static PmiClient launcher(place.descriptor);
+  return std::make_unique<PmiAnnouncer>(launcher, interrupted);
 }
 
 }  // namespace
 
 struct Session::Serving {
-  // Destruction removes the file before it ends the server, so that no rank finds a file that leads nowhere.
+  // Destruction withdraws the session before it ends the server, so that no rank finds a session that leads
+  // nowhere.
   std::unique_ptr<tcp::StoreServer> server;
-  std::optional<file::PublishedSession> file;
+  std::unique_ptr<Announcer> announcer;  // null if the ranks know the store's address
 };
 
 Session::Session() = default;
@@ -119,7 +126,7 @@ std::string Session::last_refusal() const {
 }
 
 void Session::keep_alive() const {
-  if (serving_ != nullptr && serving_->file) serving_->file->restore_if_missing();
+  if (serving_ != nullptr && serving_->announcer != nullptr) serving_->announcer->restore_if_missing();
 }
 
 std::vector<std::string> listen_addresses(const std::string& host, const std::vector<SocketAddress>& resolved,
@@ -148,8 +155,8 @@ class SessionMaker {
     if (launch_.store.kind == StoreLocation::Kind::tcp) {
       return launch_.rank == 0 && !launch_.store.served ? serve_tcp() : connect_tcp();
     }
-    if (launch_.store.kind == StoreLocation::Kind::file)
-      return launch_.rank == 0 ? serve_file() : connect_file();
+    if (launch_.store.kind != StoreLocation::Kind::none)
+      return launch_.rank == 0 ? serve_announced() : connect_announced();
     if (launch_.world_size > 1) {
       return Status(Code::invalid_argument, "a world of " + std::to_string(launch_.world_size) +
                                                 " ranks needs a place to meet (a tcp:// or file:// URL)");
@@ -161,17 +168,17 @@ class SessionMaker {
   Result<Session> alone() const;
   Result<Session> serve_tcp() const;
   Result<Session> connect_tcp() const;
-  Result<Session> serve_file() const;
-  Result<Session> connect_file() const;
-  Result<Session> follow_file() const;
+  Result<Session> serve_announced() const;
+  Result<Session> connect_announced() const;
+  Result<Session> follow(Announcer& announcer) const;
   static Session session_in(std::shared_ptr<tcp::StoreClient> store, security::SharedCredentials credentials);
-  Result<security::SharedCredentials> file_credentials(const file::SessionText& text) const;
-  Result<std::vector<std::string>> file_addresses() const;
+  Result<security::SharedCredentials> session_credentials(const SessionText& text) const;
+  Result<std::vector<std::string>> session_addresses() const;
   tcp::StoreClientOptions client_options(security::SharedCredentials credentials,
                                          const std::string& nonce = {}) const {
     return {nonce, std::move(credentials), launch_.rank, options_.interrupted};
   }
-  void describe(const tcp::StoreServer& server, file::SessionText& text) const;
+  void describe(const tcp::StoreServer& server, SessionText& text) const;
   static Result<Session> session_of(std::unique_ptr<tcp::StoreServer> server,
                                     security::SharedCredentials credentials, Deadline deadline);
 
@@ -248,7 +255,7 @@ Result<Session> SessionMaker::connect_tcp() const {
 
 // Returns the addresses to listen on: the user's, or else loopback for ranks on this host and one address of
 // each chosen interface for others.
-Result<std::vector<std::string>> SessionMaker::file_addresses() const {
+Result<std::vector<std::string>> SessionMaker::session_addresses() const {
   if (!options_.bind_address.empty()) return std::vector{options_.bind_address};
   Result<std::vector<Interface>> all = list_interfaces();
   if (!all.ok()) return all.status();
@@ -265,8 +272,8 @@ Result<std::vector<std::string>> SessionMaker::file_addresses() const {
   return addresses;
 }
 
-// Fills in the contents of the file, except for the token.
-void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& text) const {
+// Fills in the text, except for the token.
+void SessionMaker::describe(const tcp::StoreServer& server, SessionText& text) const {
   text.nonce = server.nonce();
   text.boot_id = boot_id();
   if (text.boot_id.empty()) text.boot_id = "unknown";
@@ -277,20 +284,20 @@ void SessionMaker::describe(const tcp::StoreServer& server, file::SessionText& t
   }
 }
 
-// Makes credentials from two tokens: the user's, which may be empty, and the one in the file. So a process
-// proves that it can read the file, and that it has the user's token if there is one.
-Result<security::SharedCredentials> SessionMaker::file_credentials(const file::SessionText& text) const {
+// Makes credentials from two tokens: the user's, which may be empty, and the session's. So a process proves
+// that it can read the session, and that it has the user's token if there is one.
+Result<security::SharedCredentials> SessionMaker::session_credentials(const SessionText& text) const {
   security::Settings settings = options_.security;
   settings.token = Secret::joined({settings.token.reveal(), "/", text.token.reveal()});
   return security::Credentials::create(settings);
 }
 
-Result<Session> SessionMaker::serve_file() const {
-  Result<std::vector<std::string>> addresses = file_addresses();
+Result<Session> SessionMaker::serve_announced() const {
+  Result<std::vector<std::string>> addresses = session_addresses();
   if (!addresses.ok()) return addresses.status();
-  file::SessionText text;
+  SessionText text;
   text.token = random_secret(token_bytes);
-  Result<security::SharedCredentials> credentials = file_credentials(text);
+  Result<security::SharedCredentials> credentials = session_credentials(text);
   if (!credentials.ok()) return credentials.status();
   tcp::StoreServerOptions server_options;
   server_options.credentials = *credentials;
@@ -303,22 +310,22 @@ Result<Session> SessionMaker::serve_file() const {
   describe(**server, text);
   Result<Session> session = session_of(*std::move(server), *std::move(credentials), deadline_);
   if (!session.ok()) return session;
-  Result<file::PublishedSession> published = file::PublishedSession::publish(launch_.store.path, text);
-  if (!published.ok()) return published.status();
-  session->serving_->file.emplace(*std::move(published));
+  session->serving_->announcer = announcer_for(launch_.store, options_.interrupted);
+  const Status published = session->serving_->announcer->publish(format_session(text), deadline_);
+  if (!published.ok()) return published;
   return session;
 }
 
-// Makes one attempt: reads the file, connects to the store that the file names, and checks that the store has
-// the file's nonce.
-Result<Session> SessionMaker::follow_file() const {
-  Result<file::SessionText> text = file::read_session(launch_.store.path);
+// Makes one attempt: reads the session, connects to the store that it names, and checks that the store has
+// the session's nonce.
+Result<Session> SessionMaker::follow(Announcer& announcer) const {
+  Result<SessionText> text = read_session(announcer, deadline_);
   if (!text.ok()) return text.status();
-  Result<security::SharedCredentials> credentials = file_credentials(*text);
+  Result<security::SharedCredentials> credentials = session_credentials(*text);
   if (!credentials.ok()) return credentials.status();
   Status last(Code::unreachable, "it is meant for another host");
   const bool same_host = text->boot_id == boot_id();
-  for (const file::Endpoint& endpoint : text->endpoints) {
+  for (const SessionText::Endpoint& endpoint : text->endpoints) {
     const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
     // Skips the loopback address of another host, since it leads to this host. An endpoint that is a name is
     // resolved.
@@ -336,7 +343,7 @@ Result<Session> SessionMaker::follow_file() const {
       last = store.status();
     }
   }
-  return last.with_context("the session file is of a run that has ended, or its rank 0 cannot be reached");
+  return last.with_context("the session is of a run that has ended, or its rank 0 cannot be reached");
 }
 
 Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
@@ -350,11 +357,12 @@ Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
   return session;
 }
 
-Result<Session> SessionMaker::connect_file() const {
+Result<Session> SessionMaker::connect_announced() const {
   Backoff backoff(first_look_pause, longest_look_pause);
-  std::optional<Deadline> patience;  // set while another job may have the port that an old file names
+  const std::unique_ptr<Announcer> announcer = announcer_for(launch_.store, options_.interrupted);
+  std::optional<Deadline> patience;  // set while another job may have the port that an old session names
   for (;;) {
-    Result<Session> session = follow_file();
+    Result<Session> session = follow(*announcer);
     const Code code = session.status().code();
     const bool denied = code == Code::unauthenticated;
     if (denied && !patience) patience = Deadline::after(patience_when_denied);
@@ -363,7 +371,8 @@ Result<Session> SessionMaker::connect_file() const {
     if (options_.interrupted && options_.interrupted())
       return Status(Code::aborted, "interrupted while it looked for " + to_string(launch_.store));
     if (deadline_.remaining() <= backoff.pause()) {
-      return Status(code, session_error(launch_.store.path, session.status()));
+      return Status(code, "no session at " + to_string(launch_.store) +
+                              " within the time given (is rank 0 running?): " + session.status().message());
     }
     std::this_thread::sleep_for(backoff.next());
   }

@@ -19,16 +19,16 @@ namespace tutti {
 
 struct SessionOptions {
   std::string bind_address;                     // an IP address; if empty, derived from where the ranks meet
-  std::string advertise_address;                // file sessions: published in place of the bound address
+  std::string advertise_address;                // announced sessions: in place of the bound address
   std::uint16_t first_port = 0, last_port = 0;  // range of the ports that we choose; 0 for any
-  InterfaceFilter interfaces;                   // file sessions: where to listen besides loopback
-  security::Settings security = {};             // file sessions add a token of their own
+  InterfaceFilter interfaces;                   // announced sessions: where to listen besides loopback
+  security::Settings security = {};             // announced sessions add a token of their own
   // Called repeatedly during the search for the store. If it returns true, the search ends with `aborted`.
   std::function<bool()> interrupted = {};
 };
 
 // `Session` is the store of one meeting, and what rank 0 needs to serve it. On destruction the server stops
-// and the session file is removed. Destroy it only after `exchange`, or the others lose the store.
+// and the session is withdrawn. Destroy it only after `exchange`, or the others lose the store.
 class Session {
  public:
   Session();
@@ -52,7 +52,7 @@ class Session {
   // Returns why the store refused the last tutti process that wanted to meet here. Empty if there was none,
   // or if another process serves the store.
   std::string last_refusal() const;
-  // Restores a session file that has vanished. Rank 0 calls this while it waits.
+  // Announces the session again if it has vanished. Rank 0 calls this while it waits.
   void keep_alive() const;
 
  private:

@@ -14,10 +14,11 @@
 #include "core/signals_blocked.h"
 #include "transport/driver/futex.h"
 #include "transport/driver/state.h"
+#include "transport/driver/timespec.h"
 
 // This file implements the background thread, which drives when no caller does.
 //
-// It sleeps in poll() on the driver's epoll descriptor. If it slept in epoll_wait(), it could take an event
+// It sleeps in ppoll() on the driver's epoll descriptor. If it slept in epoll_wait(), it could take an event
 // away from a caller that also sleeps in epoll_wait(). It does not hold the baton while it sleeps. As soon as
 // a caller has driven, the background thread leaves that sleep and watches instead: it checks once per grace
 // period whether callers still drive. While a caller keeps the baton for a long time, the background thread
@@ -30,17 +31,15 @@ constexpr std::uint64_t busy_callers = 16;
 constexpr int longest_pauses = 16;
 // A program that closes all its descriptors also closes `kick`. So the background thread wakes after this
 // time by itself, to check whether it must stop.
-constexpr std::chrono::milliseconds longest_sleep{1000};
+constexpr std::chrono::nanoseconds longest_sleep = std::chrono::seconds(1);
 
 void poll_until(int descriptor, int kick, Deadline deadline) {
   pollfd watched[] = {{descriptor, POLLIN, 0}, {kick, POLLIN, 0}};
-  std::chrono::milliseconds timeout = longest_sleep;
-  if (!deadline.is_never()) {
-    timeout = std::min(timeout, std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()));
-  }
-  if (poll(watched, 2, static_cast<int>(timeout.count())) <= 0) return;
+  const auto longest = std::min(longest_sleep, deadline.remaining());
+  const timespec timeout = timespec_of(longest);
+  if (ppoll(watched, 2, &timeout, nullptr) <= 0) return;
   if ((watched[1].revents & POLLNVAL) != 0)
-    std::this_thread::sleep_for(timeout);  // `kick` is closed, so poll() returns at once
+    std::this_thread::sleep_for(longest);  // `kick` is closed, so ppoll() returns at once
   if ((watched[1].revents & POLLIN) == 0) return;
   std::uint64_t kicks = 0;
   while (read(kick, &kicks, sizeof kicks) < 0 && errno == EINTR) {

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "transport/driver/timespec.h"
+
 namespace tutti {
 namespace {
 
@@ -24,9 +26,9 @@ void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, 
     futex(word, FUTEX_WAIT, expected, nullptr);
     return;
   }
-  const auto left = deadline.remaining().count();
-  if (left == 0) return;
-  const timespec timeout{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+  const auto left = deadline.remaining();
+  if (left.count() == 0) return;
+  const timespec timeout = timespec_of(left);
   futex(word, FUTEX_WAIT, expected, &timeout);
 }
 

@@ -4,12 +4,14 @@
 #include <cerrno>
 #include <climits>
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "core/error_text.h"
 #include "core/fork_guard.h"
+#include "transport/driver/timespec.h"
 
 namespace tutti {
 namespace {
@@ -30,11 +32,10 @@ void swallow(int descriptor) {
   }
 }
 
-int milliseconds(Deadline deadline) {
+// Returns the whole milliseconds that are left, rounded down, or -1 if the deadline is `never`.
+int whole_milliseconds(Deadline deadline) {
   if (deadline.is_never()) return -1;
-  // The time is rounded up, since waking just before the deadline would turn the last millisecond into a busy
-  // loop.
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
+  const auto left = std::chrono::floor<std::chrono::milliseconds>(deadline.remaining()).count();
   return static_cast<int>(std::min<decltype(left)>(left, INT_MAX));
 }
 
@@ -87,7 +88,18 @@ void Poller::unwatch(int descriptor) {
 
 void Poller::look() { fetch(0); }
 
-void Poller::sleep(Deadline deadline) { fetch(milliseconds(deadline)); }
+void Poller::sleep(Deadline deadline) {
+  const int milliseconds = whole_milliseconds(deadline);
+  if (milliseconds != 0) {
+    fetch(milliseconds);
+    if (found_count_ != 0) return;
+  }
+  // epoll_wait() counts milliseconds. Without this, the last one would be a busy loop or would be slept to
+  // its end. (epoll_pwait2() counts nanoseconds, but older kernels and containers do not have it.)
+  pollfd epoll{epoll_.get(), POLLIN, 0};
+  const timespec rest = timespec_of(deadline.remaining());
+  if (ppoll(&epoll, 1, &rest, nullptr) > 0) look();
+}
 
 void Poller::fetch(int timeout_ms) {
   found_count_ = epoll_wait(epoll_.get(), found_.data(), static_cast<int>(found_.size()), timeout_ms);
@@ -134,8 +146,7 @@ void Poller::set_alarm(Deadline deadline) {
   alarm_at_ = deadline;
   itimerspec when{};  // all zeros disarm the timer
   if (!deadline.is_never()) {
-    const auto left = std::max<std::int64_t>(1, deadline.remaining().count());
-    when.it_value = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+    when.it_value = timespec_of(std::max(std::chrono::nanoseconds(1), deadline.remaining()));
   }
   static_cast<void>(timerfd_settime(alarm_.get(), 0, &when, nullptr));
 }

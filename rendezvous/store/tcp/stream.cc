@@ -131,14 +131,22 @@ Status Stream::send(const void* data, std::size_t bytes, Deadline deadline) {
 Status Stream::receive(void* data, std::size_t bytes, Deadline deadline) {
   std::span<std::byte> rest(static_cast<std::byte*>(data), bytes);
   while (!rest.empty()) {
+    const Result<std::size_t> got = receive_some(rest, deadline);
+    if (!got.ok()) return got.status();
+    rest = rest.subspan(*got);
+  }
+  return {};
+}
+
+Result<std::size_t> Stream::receive_some(std::span<std::byte> place, Deadline deadline) {
+  for (;;) {
     int error = 0;
-    rest = rest.subspan(stream_.read(socket_.get(), rest, error));
-    if (error == 0) continue;
+    const std::size_t got = stream_.read(socket_.get(), place, error);
+    if (error == 0) return got;
     if (error == EPIPE) return Status(Code::peer_lost, "the connection was closed by the other side");
     if (error != EAGAIN) return lost("receive", error);
     if (Status status = wait_for(POLLIN, deadline); !status.ok()) return status;
   }
-  return {};
 }
 
 Status Stream::receive(std::string& data, std::size_t bytes, Deadline deadline) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -50,6 +51,8 @@ class Stream {
   Status receive(void* data, std::size_t bytes, Deadline deadline);
   // Appends to `data`. The text grows as bytes arrive, not by `bytes` at once.
   Status receive(std::string& data, std::size_t bytes, Deadline deadline);
+  // Receives what has arrived, at least one byte, and returns how many bytes that were.
+  Result<std::size_t> receive_some(std::span<std::byte> place, Deadline deadline);
 
   // Returns the address of this end. Its family is AF_UNSPEC if it is unknown.
   SocketAddress local_address() const;

@@ -16,7 +16,7 @@
 #include <tutti/store_server.h>
 
 #include "core/random.h"
-#include "rendezvous/store/file/session_file.h"
+#include "rendezvous/meeting/session_file.h"
 #include "rendezvous/store/tcp/store_client.h"
 #include "tests/support/scratch_folder.h"
 
@@ -45,6 +45,11 @@ StoreLocation tcp_at(const std::string& host, std::uint16_t port, bool served = 
 }
 
 StoreLocation file_at(const std::string& path) { return {StoreLocation::Kind::file, {}, 0, false, path}; }
+
+bool has_session(const StoreLocation& store) {
+  file::SessionFile file(store.path);
+  return read_session(file, Deadline::never()).ok();
+}
 
 Outcome join_as(int rank, int world_size, const StoreLocation& store, Deadline deadline = ample()) {
   JoinOptions options;
@@ -198,13 +203,12 @@ TEST(Join, AfterACrashedRunOnTheSameFile) {
     const Outcome never = join_as(0, 2, store);
     _exit(never.ok() ? 0 : 1);
   }
-  for (int i = 0; i < 3000 && !file::read_session(store.path).ok(); ++i)
-    std::this_thread::sleep_for(milliseconds(10));
-  ASSERT_TRUE(file::read_session(store.path).ok());
+  for (int i = 0; i < 3000 && !has_session(store); ++i) std::this_thread::sleep_for(milliseconds(10));
+  ASSERT_TRUE(has_session(store));
   kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(file::read_session(store.path).ok());  // the file still exists, but its store does not
+  ASSERT_TRUE(has_session(store));  // the file still exists, but its store does not
   expect_complete(join_all(3, store));
 }
 
@@ -223,9 +227,8 @@ TEST(Join, OverAFileWithGarbage) {
   }
   // This session file names a store that belongs to another session.
   const auto other = tcp::StoreServer::create({}).take();
-  const file::SessionText session{
-      random_hex(16), random_secret(32), boot_id(), {{"127.0.0.1", other->port()}}};
-  write_private(store.path, std::string(file::format_session(session).reveal()));
+  const SessionText session{random_hex(16), random_secret(32), boot_id(), {{"127.0.0.1", other->port()}}};
+  write_private(store.path, std::string(format_session(session).reveal()));
   expect_complete(join_all(2, store));
 }
 
@@ -249,8 +252,7 @@ TEST(Join, ASessionOfSomebodyElseLeadsNowhere) {
   const StoreLocation theirs = file_at(folder / "theirs"), ours = file_at(folder / "ours");
   Outcome attacker = Status(Code::internal, "not run");
   std::thread serving([&] { attacker = join_as(0, 2, theirs); });
-  for (int i = 0; i < 3000 && !file::read_session(theirs.path).ok(); ++i)
-    std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 3000 && !has_session(theirs); ++i) std::this_thread::sleep_for(milliseconds(10));
   const auto expect_refused = [&](const char* why) {
     const Status status = join_as(1, 2, ours).status();
     EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
@@ -278,8 +280,7 @@ TEST(Join, AVanishedSessionFileComesBack) {
   const StoreLocation store = file_at(folder / "session");
   Outcome zero = Status(Code::internal, "not run");
   std::thread first([&] { zero = join_as(0, 2, store); });
-  for (int i = 0; i < 3000 && !file::read_session(store.path).ok(); ++i)
-    std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 3000 && !has_session(store); ++i) std::this_thread::sleep_for(milliseconds(10));
   unlink(store.path.c_str());
   const Outcome one = join_as(1, 2, store);
   first.join();

@@ -198,6 +198,27 @@ TEST(Environment, Pmi) {
   expect_launch(found({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}}), 1,
                 2, "tcp://m:5");
   EXPECT_SAYS(error({{"PMI_RANK", "1"}}), "PMI_SIZE");
+  const Environment mpiexec = {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"PMI_FD", "7"}};
+  expect_launch(found(mpiexec), 1, 2, "the launcher's PMI (descriptor 7)");
+  EXPECT_EQ(found(mpiexec).store.descriptor, 7);
+  EXPECT_EQ(found(mpiexec).source, "PMI_RANK, PMI_SIZE, PMI_FD");
+  // What the user sets takes precedence, also if it is incomplete.
+  expect_launch(found(with(mpiexec, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 1, 2, "tcp://m:5");
+  EXPECT_SAYS(error(with(mpiexec, {{"MASTER_ADDR", "m"}})), "MASTER_PORT");
+  expect_launch(
+      found(with(mpiexec,
+                 {{"TUTTI_RANK", "0"}, {"TUTTI_WORLD_SIZE", "3"}, {"TUTTI_INIT_METHOD", "file:///x"}})),
+      0, 3, "file:///x");
+  expect_launch(found({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}, {"PMI_FD", "7"}}), 0, 1, "none");
+  EXPECT_SAYS(error(with(mpiexec, {{"PMI_FD", "x"}})), "PMI_FD is 'x'");
+  // srun may speak another PMI.
+  EXPECT_EQ(found(with(mpiexec, {{"SLURM_STEP_ID", "0"},
+                                 {"SLURM_JOB_ID", "1"},
+                                 {"SLURM_PROCID", "1"},
+                                 {"SLURM_NTASKS", "2"},
+                                 {"SLURM_STEP_NODELIST", "n1"}}))
+                .store.host,
+            "n1");
 }
 
 TEST(Environment, Slurm) {

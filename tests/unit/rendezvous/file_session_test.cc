@@ -2,13 +2,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/random.h"
-#include "rendezvous/store/file/session_file.h"
+#include "rendezvous/meeting/session_file.h"
 #include "tests/support/scratch_folder.h"
 
 namespace tutti::file {
@@ -18,6 +19,29 @@ using test::ScratchFolder;
 
 SessionText some_session() {
   return {random_hex(16), random_secret(32), "0d5c8f2a-boot", {{"127.0.0.1", 4000}, {"fe80::1%eth0", 5000}}};
+}
+
+Result<SessionText> read_session(const std::string& path) {
+  SessionFile file(path);
+  return tutti::read_session(file, Deadline::never());
+}
+
+Status publish(SessionFile& file, const SessionText& session) {
+  return file.publish(format_session(session), Deadline::never());
+}
+
+// Returns a session file that has been published.
+std::unique_ptr<SessionFile> published(const std::string& path, const SessionText& session = some_session()) {
+  auto file = std::make_unique<SessionFile>(path);
+  const Status status = publish(*file, session);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  return file;
+}
+
+// Returns why no session can be published at the path.
+Status cannot_publish(const std::string& path) {
+  SessionFile file(path);
+  return publish(file, some_session());
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -33,8 +57,7 @@ std::string content(const std::string& path) {
 // Checks that neither rank 0 nor another rank accepts the file at the path, that both say why, and that the
 // file remains.
 void expect_refused(const std::string& path, const std::string& why) {
-  for (const Status& status :
-       {read_session(path).status(), PublishedSession::publish(path, some_session()).status()}) {
+  for (const Status& status : {read_session(path).status(), cannot_publish(path)}) {
     EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
     EXPECT_NE(status.message().find(path), std::string::npos) << status.to_string();
     EXPECT_NE(status.message().find(why), std::string::npos) << status.to_string();
@@ -78,7 +101,7 @@ TEST(FileSession, PublishedWholeAndPrivateAndRemoved) {
   write_file(path, "tutti-session 1\ngarbage of an earlier run");
   const SessionText session = some_session();
   {
-    const PublishedSession published = PublishedSession::publish(path, session).take();
+    const auto file = published(path, session);
     EXPECT_EQ(read_session(path).take().nonce, session.nonce);
     struct stat info = {};
     ASSERT_EQ(stat(path.c_str(), &info), 0);
@@ -92,15 +115,15 @@ TEST(FileSession, OnlyItsOwnFileIsRemoved) {
   const ScratchFolder folder;
   const std::string path = folder / "session";
   const SessionText newer = some_session();
-  auto mine = std::make_unique<PublishedSession>(PublishedSession::publish(path, some_session()).take());
-  const PublishedSession theirs = PublishedSession::publish(path, newer).take();
+  auto mine = published(path);
+  const auto theirs = published(path, newer);
   mine = nullptr;
   EXPECT_EQ(read_session(path).take().nonce, newer.nonce);
   unlink(path.c_str());
-  theirs.restore_if_missing();
+  theirs->restore_if_missing();
   EXPECT_EQ(read_session(path).take().nonce, newer.nonce);
   write_file(path, "somebody else's");
-  theirs.restore_if_missing();
+  theirs->restore_if_missing();
   EXPECT_EQ(content(path), "somebody else's");
 }
 
@@ -112,14 +135,14 @@ TEST(FileSession, WhatMayStillBecomeASession) {
                                   "tutti-session 2" + std::string(5'000'000, 'x')}) {
     write_file(path, text);
     EXPECT_EQ(read_session(path).status().code(), Code::unreachable);
-    const PublishedSession replaces = PublishedSession::publish(path, some_session()).take();
+    const auto replaces = published(path);
     EXPECT_TRUE(read_session(path).ok());
   }
   // Rank 0 accepts a file made by `touch` under a usual umask. The file is empty, so it cannot mislead a
   // rank.
   write_file(path, "");
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
-  const PublishedSession replaces = PublishedSession::publish(path, some_session()).take();
+  const auto replaces = published(path);
   EXPECT_TRUE(read_session(path).ok());
 }
 
@@ -138,7 +161,7 @@ TEST(FileSession, OthersDataAreLeftAlone) {
 
 TEST(FileSession, WhatIsNoRegularFileIsRefused) {
   const ScratchFolder folder;
-  const PublishedSession session = PublishedSession::publish(folder / "session", some_session()).take();
+  const auto session = published(folder / "session");
   for (const char* target : {"session", "nothing"}) {
     const std::string link = folder / "link-to-" + target;
     ASSERT_EQ(symlink((folder / target).c_str(), link.c_str()), 0);
@@ -154,7 +177,7 @@ TEST(FileSession, WhatIsNoRegularFileIsRefused) {
 TEST(FileSession, AFileThatOthersMayReadOrChangeIsRefused) {
   const ScratchFolder folder;
   const std::string path = folder / "session";
-  const PublishedSession session = PublishedSession::publish(path, some_session()).take();
+  const auto session = published(path);
   for (const mode_t mode : {0604, 0602, 0601, 0640, 0620, 0610, 0666}) {
     ASSERT_EQ(chmod(path.c_str(), mode), 0);
     expect_refused(path, "its mode is 06");
@@ -187,19 +210,18 @@ TEST(FileSession, WhatNeverWillIsOneClearError) {
     EXPECT_NE(status.message().find(path), std::string::npos) << status.to_string();
     EXPECT_NE(status.message().find(reason), std::string::npos) << status.to_string();
   };
-  expect(PublishedSession::publish(subfolder, some_session()).status(), subfolder, "is a folder");
+  expect(cannot_publish(subfolder), subfolder, "is a folder");
   expect(read_session(subfolder).status(), subfolder, "is a folder");
-  expect(PublishedSession::publish(orphan, some_session()).status(), orphan, "does not exist");
+  expect(cannot_publish(orphan), orphan, "does not exist");
   expect(read_session(orphan).status(), orphan, "does not exist");
-  expect(PublishedSession::publish("/sys/tutti-session", some_session()).status(), "/sys/tutti-session",
-         "not writable");
+  expect(cannot_publish("/sys/tutti-session"), "/sys/tutti-session", "not writable");
 }
 
 TEST(FileSession, AnUnwritableFolderIsNamed) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   const ScratchFolder folder;
   ASSERT_EQ(chmod(folder.path().c_str(), 0500), 0);
-  const Status status = PublishedSession::publish(folder / "s", some_session()).status();
+  const Status status = cannot_publish(folder / "s");
   EXPECT_NE(status.message().find("is not writable"), std::string::npos) << status.to_string();
   chmod(folder.path().c_str(), 0700);
 }

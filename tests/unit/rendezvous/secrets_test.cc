@@ -1,9 +1,13 @@
 // Tests that a token, and the keys derived from it, are overwritten before their memory is freed.
 #include <array>
 #include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <tutti/config.h>
@@ -12,8 +16,10 @@
 #include "core/security/keys.h"
 #include "rendezvous/launch/environment.h"
 #include "rendezvous/meeting/introduction.h"
+#include "rendezvous/meeting/pmi_announcer.h"
 #include "rendezvous/meeting/session.h"
-#include "rendezvous/store/file/session_file.h"
+#include "rendezvous/meeting/session_file.h"
+#include "tests/support/pmi_launcher.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/core/guard_ends.h"
 #include "tests/unit/rendezvous/freed_memory.h"
@@ -38,6 +44,9 @@ class Secrets : public ::testing::Test {
     test::look_for(master_);
     test::look_for(proof_);
     test::look_for(bytes_of(session_token));
+    const std::string_view text(session_token);
+    token_in_hex_ = to_hex({reinterpret_cast<const unsigned char*>(text.data()), text.size()});
+    test::look_for(bytes_of(token_in_hex_));
   }
   void SetUp() override {
     unsetenv("TUTTI_TOKEN");
@@ -46,9 +55,11 @@ class Secrets : public ::testing::Test {
   }
 
   static Digest master_, proof_;
+  static std::string token_in_hex_;  // as a launcher gets it
 };
 
 Digest Secrets::master_, Secrets::proof_;
+std::string Secrets::token_in_hex_;
 
 void use(const Settings& settings) {
   const SharedCredentials credentials = Credentials::create(settings).take();
@@ -110,14 +121,44 @@ TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
   launch.store.kind = StoreLocation::Kind::file;
   launch.store.path = folder.path() + "/session";
   {
-    const file::SessionText text{random_hex(16), Secret(session_token), boot_id(), {{"127.0.0.1", 1}}};
-    const auto published = file::PublishedSession::publish(launch.store.path, text).take();
+    const SessionText text{random_hex(16), Secret(session_token), boot_id(), {{"127.0.0.1", 1}}};
+    file::SessionFile published(launch.store.path);
+    ASSERT_TRUE(published.publish(format_session(text), Deadline::never()).ok());
     ASSERT_EQ(unlink(launch.store.path.c_str()), 0);
     published.restore_if_missing();
-    EXPECT_EQ(file::read_session(launch.store.path).take().token.reveal(), session_token);
+    EXPECT_EQ(read_session(published, Deadline::never()).take().token.reveal(), session_token);
     EXPECT_FALSE(serve_or_connect(launch, {}, Deadline::after(std::chrono::milliseconds(200))).ok());
   }
   EXPECT_EQ(found_in_freed_memory(), 0u);
+}
+
+// The launcher is another process, since mpiexec overwrites nothing.
+TEST_F(Secrets, TheTokenOfASessionThatALauncherPassesOnIsOverwritten) {
+  const Deadline ample = Deadline::after(seconds(60));
+  test::PmiLauncher launcher(2);
+  const pid_t process = fork();
+  ASSERT_GE(process, 0);
+  if (process == 0) {
+    launcher.hand_over();
+    launcher.serve();
+    _exit(0);
+  }
+  {
+    PmiClient zero(launcher.socket(0)), one(launcher.socket(1));
+    launcher.hand_over();
+    std::thread publisher([&] {
+      const SessionText text{random_hex(16), Secret(session_token), boot_id(), {{"127.0.0.1", 1}}};
+      PmiAnnouncer announcer(zero, {});
+      EXPECT_TRUE(announcer.publish(format_session(text), ample).ok());
+    });
+    PmiAnnouncer announcer(one, {});
+    const Result<SessionText> read = read_session(announcer, ample);
+    publisher.join();
+    ASSERT_TRUE(read.ok()) << read.status().to_string();
+    EXPECT_EQ(read->token.reveal(), session_token);
+  }
+  EXPECT_EQ(found_in_freed_memory(), 0u);
+  ASSERT_EQ(waitpid(process, nullptr, 0), process);
 }
 
 }  // namespace

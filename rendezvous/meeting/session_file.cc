@@ -1,6 +1,5 @@
-#include "rendezvous/store/file/session_file.h"
+#include "rendezvous/meeting/session_file.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -13,9 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tutti/address.h>
-#include <tutti/config_values.h>
-
 #include "core/descriptor.h"
 #include "core/error_text.h"
 #include "core/new_file.h"
@@ -23,50 +19,6 @@
 
 namespace tutti::file {
 namespace {
-
-constexpr std::string_view magic = "tutti-session ";
-constexpr std::string_view heading = "tutti-session 1";
-constexpr std::size_t max_endpoints = 16;
-constexpr std::size_t nonce_digits = 32;
-constexpr std::size_t token_digits = 64;
-
-Status malformed(const std::string& what) { return Status(Code::protocol_error, what); }
-
-bool is_hex(std::string_view text, std::size_t digits) {
-  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
-// `Lines` reads the lines of a text one after another.
-class Lines {
- public:
-  explicit Lines(std::string_view text) : rest_(text) {}
-
-  // Returns the value if the next line is "name value", and then moves on.
-  std::optional<std::string_view> value_of(std::string_view name) {
-    const std::size_t end = rest_.find('\n');
-    const std::string_view line = rest_.substr(0, end);
-    if (end == rest_.npos || !line.starts_with(name) || line.size() <= name.size() + 1 ||
-        line[name.size()] != ' ') {
-      return std::nullopt;
-    }
-    rest_ = rest_.substr(end + 1);
-    return line.substr(name.size() + 1);
-  }
-  std::string_view rest() const { return rest_; }
-
- private:
-  std::string_view rest_;
-};
-
-std::optional<Endpoint> parse_endpoint(std::string_view text) {
-  const std::size_t space = text.find(' ');
-  if (space == text.npos) return std::nullopt;
-  const std::optional<std::int64_t> port = parse_integer(text.substr(space + 1));
-  if (!port || *port < 1 || *port > 65535) return std::nullopt;
-  Endpoint endpoint{std::string(text.substr(0, space)), static_cast<std::uint16_t>(*port)};
-  if (endpoint.address.empty() || endpoint.address.size() > 255) return std::nullopt;
-  return endpoint;
-}
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -176,7 +128,7 @@ Result<Secret> read_ours(const std::string& path) {
   file.reset();
   if (why.empty() && error != 0) return not_there(path, error);
   if (why.empty() && !text.empty()) {
-    why = text.reveal().starts_with(magic)
+    why = text.reveal().starts_with(session_magic)
               ? why_open_to_others(info)
               : "it holds something else than a session; give the ranks a path of their own";
   }
@@ -186,71 +138,29 @@ Result<Secret> read_ours(const std::string& path) {
 
 }  // namespace
 
-Secret format_session(const SessionText& session) {
-  std::string rest = "\nboot " + session.boot_id + "\n";
-  for (const Endpoint& endpoint : session.endpoints) {
-    rest += "endpoint " + endpoint.address + " " + std::to_string(endpoint.port) + "\n";
-  }
-  return Secret::joined(
-      {heading, "\nnonce ", session.nonce, "\ntoken ", session.token.reveal(), rest, "end\n"});
+SessionFile::SessionFile(std::string path) : path_(std::move(path)), owner_(getpid()) {}
+
+Status SessionFile::publish(const Secret& text, Deadline) {
+  if (Status before = read_ours(path_).status(); before.code() == Code::invalid_argument) return before;
+  if (Status status = replace_file(path_, text.reveal()); !status.ok()) return status;
+  published_ = text;
+  return {};
 }
 
-Result<SessionText> parse_session(std::string_view text) {
-  if (text.size() > max_session_bytes) return malformed("it is too long");
-  if (text.empty()) return malformed("it is empty");
-  if (!text.starts_with(magic)) return malformed("it is not a tutti session");
-  Lines lines(text.substr(std::min(text.size(), heading.size() + 1)));
-  if (!text.starts_with(std::string(heading) + "\n")) return malformed("it is of another version");
-  const auto nonce = lines.value_of("nonce");
-  if (!nonce || !is_hex(*nonce, nonce_digits)) return malformed("its nonce is missing or damaged");
-  const auto token = lines.value_of("token");
-  if (!token || !is_hex(*token, token_digits)) return malformed("its token is missing or damaged");
-  const auto boot = lines.value_of("boot");
-  if (!boot) return malformed("its boot id is missing");
-  SessionText session{std::string(*nonce), Secret(*token), std::string(*boot), {}};
-  while (const auto value = lines.value_of("endpoint")) {
-    const std::optional<Endpoint> endpoint = parse_endpoint(*value);
-    if (!endpoint || session.endpoints.size() == max_endpoints) return malformed("an endpoint is damaged");
-    session.endpoints.push_back(*endpoint);
-  }
-  if (session.endpoints.empty()) return malformed("it has no endpoint");
-  if (lines.rest() != "end\n") return malformed("its end is missing");
-  return session;
-}
+Result<Secret> SessionFile::read(Deadline) { return read_ours(path_); }
 
-Result<SessionText> read_session(const std::string& path) {
-  const Result<Secret> text = read_ours(path);
-  if (!text.ok()) return text.status();
-  Result<SessionText> session = parse_session(text->reveal());
-  if (session.ok()) return session;
-  return Status(Code::unreachable,
-                "the session file " + path + " holds no session yet: " + session.status().message());
-}
-
-PublishedSession::PublishedSession(std::string path, SessionText session)
-    : path_(std::move(path)), session_(std::move(session)), owner_(getpid()) {}
-
-PublishedSession::PublishedSession(PublishedSession&& other) noexcept
-    : path_(std::exchange(other.path_, {})), session_(std::move(other.session_)), owner_(other.owner_) {}
-
-Result<PublishedSession> PublishedSession::publish(const std::string& path, const SessionText& session) {
-  if (const Status before = read_ours(path).status(); before.code() == Code::invalid_argument) return before;
-  if (Status status = replace_file(path, format_session(session).reveal()); !status.ok()) return status;
-  return PublishedSession(path, session);
-}
-
-void PublishedSession::restore_if_missing() const {
+void SessionFile::restore_if_missing() {
   struct stat info = {};
-  if (lstat(path_.c_str(), &info) == 0 || errno != ENOENT) return;
+  if (published_.empty() || lstat(path_.c_str(), &info) == 0 || errno != ENOENT) return;
   // A failure is ignored, since the next call tries again. If the failure lasts, the meeting ends with an
   // error that names the ranks that have not arrived.
-  static_cast<void>(replace_file(path_, format_session(session_).reveal()).ok());
+  static_cast<void>(replace_file(path_, published_.reveal()).ok());
 }
 
-PublishedSession::~PublishedSession() {
-  if (path_.empty() || getpid() != owner_) return;
-  const Result<SessionText> now = read_session(path_);
-  if (now.ok() && now->nonce == session_.nonce) unlink(path_.c_str());
+SessionFile::~SessionFile() {
+  if (published_.empty() || getpid() != owner_) return;
+  const Result<Secret> now = read_ours(path_);
+  if (now.ok() && now->reveal() == published_.reveal()) unlink(path_.c_str());
 }
 
 }  // namespace tutti::file

@@ -1,0 +1,147 @@
+#include "rendezvous/meeting/pmi_client.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include <fcntl.h>
+
+#include <tutti/config_values.h>
+
+#include "core/descriptor.h"
+#include "core/fork_guard.h"
+#include "core/security/digest.h"
+
+namespace tutti {
+namespace {
+
+// A launcher's lines are at most a value long, which is a kilobyte, and a little more.
+constexpr std::size_t longest_line = 8192;
+// The goodbye of a process may take this long.
+constexpr std::chrono::seconds parting_limit{2};
+
+// Returns the value of `name` in a line "cmd=answer name=value ...", or an empty text.
+std::string_view value_in(std::string_view line, std::string_view name) {
+  while (!line.empty()) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(line.size(), word.size() + 1));
+    if (word.size() > name.size() && word.starts_with(name) && word[name.size()] == '=')
+      return word.substr(name.size() + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+PmiClient::PmiClient(int socket)
+    : number_(socket),
+      born_(fork_generation()),
+      stream_(Descriptor::guarded(fcntl(socket, F_DUPFD_CLOEXEC, 0))) {}
+
+PmiClient::~PmiClient() {
+  if (!spoken_ || !status_.ok() || born_ != fork_generation()) return;
+  stream_.ask_when_waiting({});
+  const Deadline limit = Deadline::after(parting_limit);
+  constexpr std::string_view goodbye = "cmd=finalize\n";
+  // Waits for the answer, since the launcher would take it for a failure if it could not give one.
+  if (stream_.send(goodbye.data(), goodbye.size(), limit).ok()) static_cast<void>(receive_line(limit).ok());
+}
+
+Status PmiClient::begin(std::unique_lock<std::mutex>& turn, std::function<bool()> interrupted,
+                        Deadline deadline) {
+  turn = std::unique_lock(mutex_, std::try_to_lock);
+  if (!turn) {
+    return Status(Code::invalid_argument,
+                  "another thread meets ranks through the launcher's PMI; call one init after the other, on "
+                  "all ranks in the same order");
+  }
+  stream_.ask_when_waiting(std::move(interrupted));
+  return spoken_ ? status_ : say_hello(deadline);
+}
+
+Status PmiClient::say_hello(Deadline deadline) {
+  if (!stream_.is_open()) return fail(Status(Code::unreachable, "this descriptor is not open"));
+  const Result<Secret> hello =
+      ask(Secret("init pmi_version=1 pmi_subversion=1"), "response_to_init", deadline);
+  if (!hello.ok()) return hello.status();
+  spoken_ = true;
+  const Result<Secret> limits = ask(Secret("get_maxes"), "maxes", deadline);
+  if (!limits.ok()) return limits.status();
+  const auto most = parse_integer(value_in(limits->reveal(), "vallen_max"));
+  // The limit includes the character that ends a text in C.
+  value_limit_ = static_cast<std::size_t>(std::clamp<std::int64_t>(most.value_or(0), 0, longest_line / 2));
+  if (value_limit_ < 64) return fail(Status(Code::protocol_error, "it has no room for values"));
+  --value_limit_;
+  const Result<Secret> space = ask(Secret("get_my_kvsname"), "my_kvsname", deadline);
+  if (space.ok()) space_ = value_in(space->reveal(), "kvsname");
+  return space.status();
+}
+
+Status PmiClient::put(const std::string& key, std::string_view value, Deadline deadline) {
+  return ask(Secret::joined({"put kvsname=", space_, " key=", key, " value=", value}), "put_result", deadline)
+      .status();
+}
+
+Result<Secret> PmiClient::get(const std::string& key, Deadline deadline) {
+  Result<Secret> line = ask(Secret::joined({"get kvsname=", space_, " key=", key}), "get_result", deadline);
+  if (!line.ok()) return line;
+  return Secret(value_in(line->reveal(), "value"));
+}
+
+Status PmiClient::fence(Deadline deadline) {
+  Status passed = ask(Secret("barrier_in"), "barrier_out", deadline).status();
+  if (passed.ok()) ++fences_;
+  if (passed.code() == Code::timeout)
+    return Status(Code::timeout, "not all ranks have come to the launcher's fence within the time given");
+  return passed;
+}
+
+Result<Secret> PmiClient::ask(const Secret& request, std::string_view answer, Deadline deadline) {
+  if (!status_.ok()) return status_;
+  const Secret line_sent = Secret::joined({"cmd=", request.reveal(), "\n"});
+  const std::string_view bytes = line_sent.reveal();
+  if (Status sent = stream_.send(bytes.data(), bytes.size(), deadline); !sent.ok()) return fail(sent);
+  Result<Secret> line = receive_line(deadline);
+  if (!line.ok()) return fail(line.status());
+  const std::string_view result = value_in(line->reveal(), "rc");
+  if (value_in(line->reveal(), "cmd") != answer || (!result.empty() && result != "0")) {
+    const std::string_view why = value_in(line->reveal(), "msg");
+    return fail(Status(Code::protocol_error,
+                       "it gives no " + std::string(answer) + (why.empty() ? "" : ": " + std::string(why))));
+  }
+  return line;
+}
+
+Result<Secret> PmiClient::receive_line(Deadline deadline) {
+  std::array<char, longest_line> line;
+  std::size_t size = 0;
+  Status status;
+  // The launcher sends nothing but answers, so a line ends where the received bytes end.
+  while (status.ok() && (size == 0 || line[size - 1] != '\n')) {
+    if (size == line.size()) {
+      status = Status(Code::protocol_error, "its answer is too long");
+      break;
+    }
+    const Result<std::size_t> got =
+        stream_.receive_some(std::as_writable_bytes(std::span(line).subspan(size)), deadline);
+    if (got.ok()) size += *got;
+    status = got.status();
+  }
+  const Secret text(std::string_view(line.data(), status.ok() ? size - 1 : 0));
+  security::wipe(line);
+  if (!status.ok()) return status;
+  return text;
+}
+
+// Remembers a failure, since it is no longer known which request the next answer belongs to.
+Status PmiClient::fail(const Status& status) {
+  status_ =
+      Status(Code::invalid_argument, "the launcher does not serve PMI (PMI_FD is " + std::to_string(number_) +
+                                         "): " + status.message() + "; set MASTER_ADDR and MASTER_PORT");
+  const bool gave_up = status.code() == Code::timeout || status.code() == Code::aborted;
+  return gave_up ? status : status_;
+}
+
+}  // namespace tutti

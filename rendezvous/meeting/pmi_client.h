@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <tutti/deadline.h>
+#include <tutti/secret.h>
+#include <tutti/status.h>
+
+#include "rendezvous/store/tcp/stream.h"
+
+namespace tutti {
+
+// A `PmiClient` talks to the launcher that has started this process, MPICH's mpiexec for example, in the
+// protocol PMI-1: lines of text over a socket that the launcher has opened. The launcher keeps texts under
+// keys, and has a fence, which a rank passes when all ranks of the job have come to it.
+//
+// Once a process has spoken, it must say goodbye before it ends. Otherwise mpiexec takes its end for a crash
+// and kills the job. After the goodbye the launcher no longer listens. So a process has one client, whose
+// destructor says goodbye when the process exits. It does not if a call has failed: then mpiexec ends the
+// job, which could not meet. Nor does it in a forked child.
+//
+// Source: the behaviour of MPICH's hydra (src/pm/hydra), and P. Balaji et al., "PMI: A Scalable Parallel
+// Process-Management Interface for Extreme-Scale Systems", EuroMPI 2010.
+class PmiClient {
+ public:
+  // The socket stays open. Nothing is sent yet.
+  explicit PmiClient(int socket);
+  ~PmiClient();
+  PmiClient(const PmiClient&) = delete;
+  PmiClient& operator=(const PmiClient&) = delete;
+
+  // Begins a sequence of the calls below, and lets them ask `interrupted` repeatedly while they wait. Says
+  // hello if this is the first one. Fails with `invalid_argument` if another thread is in such a sequence, or
+  // if no launcher answers. The sequence lasts as long as `turn`.
+  Status begin(std::unique_lock<std::mutex>& turn, std::function<bool()> interrupted, Deadline deadline);
+
+  // The calls below fail with `timeout`, with `aborted`, or with `invalid_argument`, which says why the
+  // launcher cannot be used. After a failure, all later calls fail with `invalid_argument`.
+
+  // The value has at most `value_limit()` characters and no spaces. It can be read after the next fence.
+  Status put(const std::string& key, std::string_view value, Deadline deadline);
+  Result<Secret> get(const std::string& key, Deadline deadline);
+  Status fence(Deadline deadline);
+  // Returns how many fences this process has passed. It is the same number on all ranks.
+  std::uint64_t fences() const { return fences_; }
+  std::size_t value_limit() const { return value_limit_; }
+
+ private:
+  Status say_hello(Deadline deadline);
+  // Sends "cmd=" and the request. Returns the answer, after it has checked that this is an `answer`.
+  Result<Secret> ask(const Secret& request, std::string_view answer, Deadline deadline);
+  Result<Secret> receive_line(Deadline deadline);
+  Status fail(const Status& status);
+
+  const int number_;  // of the launcher's socket, for errors
+  const std::uint32_t born_;
+  std::mutex mutex_;
+  store_wire::Stream stream_;
+  Status status_;
+  bool spoken_ = false;
+  std::string space_;  // the name of the job's key space
+  std::size_t value_limit_ = 0;
+  std::uint64_t fences_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,82 @@
+// Tests that ranks meet under MPICH's mpiexec without settings: they pass their session on by PMI-1.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/process.h"
+
+namespace tutti::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string mpiexec = "mpiexec.hydra";
+const std::string pmi_rank = TUTTI_BIN_DIR "/tests/pmi_rank";
+
+class Mpiexec : public testing::Test {
+ protected:
+  void SetUp() override {
+    Process search({"sh", "-c", "command -v " + mpiexec});
+    if (search.wait() != 0) GTEST_SKIP() << mpiexec << " (Debian's package mpich) is not installed";
+  }
+};
+
+std::string sum_on(int ranks) {
+  return "sum " + std::to_string(ranks * (ranks - 1) / 2) + " of " + std::to_string(ranks) + "\n";
+}
+
+TEST_F(Mpiexec, RanksMeetWithoutSettings) {
+  for (const int ranks : {1, 2, 3, 4, 7, 8, 16}) {
+    Process job({mpiexec, "-n", std::to_string(ranks), pmi_rank, "1"});
+    EXPECT_EQ(job.wait(), 0) << job.report();
+    EXPECT_EQ(job.out(), sum_on(ranks) + "stayed\n") << job.report();
+    EXPECT_EQ(job.err(), "");
+  }
+}
+
+// The two names are of one host, but mpiexec runs a process of its own for each, and connects them over TCP.
+TEST_F(Mpiexec, RanksOfSeveralHostsMeet) {
+  Process job(
+      {mpiexec, "-launcher", "fork", "-hosts", "127.0.0.1,127.0.0.2", "-ppn", "2", "-n", "4", pmi_rank, "2"});
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_EQ(job.out(), sum_on(4) + sum_on(4) + "stayed\n") << job.report();
+}
+
+// mpiexec would kill rank 0 if the others ended without a goodbye.
+TEST_F(Mpiexec, RanksMeetAgainAndLeaveOneAfterTheOther) {
+  Process job({mpiexec, "-n", "3", pmi_rank, "3"});
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_EQ(job.out(), sum_on(3) + sum_on(3) + sum_on(3) + "stayed\n") << job.report();
+}
+
+// Encryption needs a token, and the session is the only one here that holds one.
+TEST_F(Mpiexec, TheSessionHoldsAToken) {
+  Process job({mpiexec, "-n", "3", pmi_rank, "1"}, {{"TUTTI_TLS", "1"}, {"TUTTI_TRANSPORTS", "tcp"}});
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_EQ(job.out(), sum_on(3) + "stayed\n") << job.report();
+}
+
+TEST_F(Mpiexec, ARankThatDoesNotComeEndsInAnError) {
+  for (const std::string when : {"before", "after"}) {
+    std::vector<std::string> command = {mpiexec, "-n", "2", pmi_rank, "1", ":", "-n", "1", "sleep", "1000"};
+    if (when == "before") command = {mpiexec, "-n", "1", "sleep", "1000", ":", "-n", "2", pmi_rank, "1"};
+    Process job(command, {{"TUTTI_INIT_TIMEOUT", "1s"}});
+    EXPECT_NE(job.wait(), 0) << job.report();
+    EXPECT_THAT(job.err(), HasSubstr("not all ranks have come to the launcher's fence"));
+    EXPECT_THAT(job.out(), Not(HasSubstr("sum")));
+  }
+}
+
+TEST_F(Mpiexec, TheUsersPlaceTakesPrecedence) {
+  const std::string port = std::to_string(unused_port());
+  Process job({mpiexec, "-n", "2", pmi_rank, "1"},
+              {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}, {"TUTTI_TLS", "1"}});
+  EXPECT_NE(job.wait(), 0) << job.report();
+  EXPECT_THAT(job.err(), HasSubstr("TUTTI_TLS"));  // since there is no session, there is no token
+}
+
+}  // namespace
+}  // namespace tutti::test

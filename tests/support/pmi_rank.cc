@@ -1,0 +1,34 @@
+// This is a program for the ranks of a test under a launcher: `pmi_rank MEETINGS`. The ranks meet so many
+// times, and add up their ranks each time. Then all but rank 0 leave at once. Rank 0 stays until they have
+// left, and prints "sum SUM of SIZE" for each meeting, and "stayed" at its end.
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <thread>
+
+#include <tutti/tutti.h>
+
+int main(int count, char** arguments) {
+  const int meetings = count > 1 ? std::stoi(arguments[1]) : 1;
+  bool first = false;
+  try {
+    for (int i = 0; i < meetings; ++i) {
+      tutti::Communicator comm = tutti::init();
+      std::int32_t sum = comm.rank();
+      comm.all_reduce(std::span(&sum, 1), tutti::ReduceOp::sum).wait();
+      first = comm.rank() == 0;
+      if (first) std::printf("sum %d of %d\n", sum, comm.size());
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  if (first) {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    std::printf("stayed\n");
+  }
+  return 0;
+}
