@@ -1,4 +1,4 @@
-/* This is the part of the C interface that names things: result codes and element types.
+/* This is the part of the C interface that names things: result codes, element types and kinds of memory.
  * <tutti/c.h> includes it, and explains how results and errors work. */
 #ifndef TUTTI_C_TYPES_H_
 #define TUTTI_C_TYPES_H_
@@ -63,6 +63,16 @@ enum {
 TUTTI_C_API size_t tutti_data_type_size(tutti_data_type type);
 /* Returns a type's name: "int8", "bfloat16", "bool", ...; "unknown" for other numbers. The text is static. */
 TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
+
+/* ---- Memory ---- */
+
+/* The memory in which buffers lie: that of the host, or that of a CUDA device. The library itself reads and
+ * writes host memory only. A collective on device memory that no part of it can use ends with
+ * TUTTI_ERROR_UNSUPPORTED on all ranks, and a message at once, on the rank that asks. No such call touches
+ * the memory, and the communicator remains usable. If some ranks pass host memory and others device memory,
+ * all get TUTTI_ERROR_MISMATCH. Memory that both the host and a device can access may be passed as either. */
+typedef int tutti_memory;
+enum { TUTTI_HOST = 0, TUTTI_CUDA = 1 };
 
 #ifdef __cplusplus
 }
