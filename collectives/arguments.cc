@@ -149,6 +149,8 @@ Status check_types(const Context& c, bool has_in, bool has_out) {
   if (has_in && has_out && in != out) {
     return invalid("in is " + std::string(to_string(in)) + ", out is " + std::string(to_string(out)));
   }
+  if (has_in && has_out && c.call.in.memory != c.call.out.memory)
+    return invalid("in is " + to_string(c.call.in.memory) + ", out is " + to_string(c.call.out.memory));
   const DataType type = has_in ? in : out;
   if (is_reduction(c.call.kind) && !c.call.op->supports(type)) {
     return Status(Code::unsupported,
@@ -190,7 +192,11 @@ Fingerprint fingerprint(const Call& call, int rank, int size) {
   Fingerprint print;
   print.kind = call.kind;
   print.part_of = call.part_of;
-  if (call.kind != CollectiveKind::barrier) print.type = type_of(context);
+  if (call.kind != CollectiveKind::barrier) {
+    const bool reads = has_input(context);
+    print.type = reads ? call.in.type : call.out.type;
+    print.on_device = (reads ? call.in.memory : call.out.memory) != Memory();
+  }
   if (is_reduction(call.kind)) print.op = call.op->kind();
   if (has_root(call.kind)) print.root = call.root;
   const Counted by = counted(call.kind);
@@ -240,7 +246,22 @@ Status check(const Transfer& transfer, int size) {
     return invalid("a buffer is larger than memory can be");
   }
   if (transfer.buffer.count != 0 && transfer.buffer.data == nullptr) return invalid("the buffer is null");
+  return transfer.buffer.memory == Memory() ? Status() : useless_memory();
+}
+
+Status check(const CallOptions& options) {
+  if (options.stream != nullptr) {
+    return Status(Code::unsupported,
+                  "nothing here can follow a stream: wait for the stream before the call, and pass none");
+  }
+  if (options.region != nullptr)
+    return Status(Code::unsupported, "nothing here can use a registered region: pass none");
   return Status();
+}
+
+Status useless_memory() {
+  return Status(Code::unsupported,
+                "nothing here can use the memory of a CUDA device: copy the elements to host memory first");
 }
 
 }  // namespace tutti

@@ -30,7 +30,13 @@ struct Call {
 inline bool is_same(const Call& a, const Call& b) {
   return a.in.data == b.in.data && a.out.data == b.out.data && a.in.count == b.in.count &&
          a.out.count == b.out.count && a.in.type == b.in.type && a.out.type == b.out.type &&
-         a.root == b.root && *a.op == *b.op && b.in_counts.empty() && b.out_counts.empty();
+         a.in.memory == b.in.memory && a.out.memory == b.out.memory && a.root == b.root && *a.op == *b.op &&
+         b.in_counts.empty() && b.out_counts.empty();
+}
+
+// Returns whether a call has no options, except possibly a time limit.
+inline bool is_plain(const CallOptions& options) {
+  return options.algorithm.empty() && options.stream == nullptr && options.region == nullptr;
 }
 
 // Returns the values of a call that must be equal on all ranks. The arguments of `call` need not be valid.
@@ -41,7 +47,14 @@ Fingerprint fingerprint(const Call& call, int rank, int size);
 // of the call, so these must live as long as the problem.
 Result<Problem> check(const Call& call, int rank, int size);
 
-// Checks the arguments of one message, on a communicator of `size` ranks.
+// Checks the arguments of one message, on a communicator of `size` ranks. Errors: invalid_argument;
+// unsupported if the buffer lies in device memory.
 Status check(const Transfer& transfer, int size);
+
+// Returns `unsupported` if the options name a stream or a region. Does not check the algorithm.
+Status check(const CallOptions& options);
+
+// Returns the error of a call on memory that nothing in the library can use.
+Status useless_memory();
 
 }  // namespace tutti

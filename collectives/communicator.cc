@@ -21,9 +21,9 @@ Work issue(Group& group, const Call& call, const CallOptions& options) {
 // Returns this rank's block of a buffer that holds one block of every rank.
 Buffer own_block(const Buffer& all, const Group& group) {
   const std::size_t count = all.count / static_cast<std::size_t>(group.size());
-  if (all.data == nullptr) return {nullptr, count, all.type};
+  if (all.data == nullptr) return {nullptr, count, all.type, all.memory};
   const std::size_t offset = static_cast<std::size_t>(group.rank()) * count * size_of(all.type);
-  return {static_cast<std::byte*>(all.data) + offset, count, all.type};
+  return {static_cast<std::byte*>(all.data) + offset, count, all.type, all.memory};
 }
 
 }  // namespace
@@ -177,7 +177,7 @@ Work Communicator::barrier(const CallOptions& options) {
 
 Work Communicator::send(const ConstBuffer& buffer, int peer, std::uint64_t tag, const CallOptions& options) {
   Transfer transfer{Transfer::Direction::send, {}, peer, tag};
-  transfer.buffer = Buffer(const_cast<void*>(buffer.data), buffer.count, buffer.type);
+  transfer.buffer = Buffer(const_cast<void*>(buffer.data), buffer.count, buffer.type, buffer.memory);
   return batch({&transfer, 1}, options);
 }
 

@@ -15,6 +15,7 @@ void put(NoteWriter& writer, const CallNote& note) {
       .put(static_cast<std::uint8_t>(note.call.op))
       .put(note.call.algorithm)
       .put(static_cast<std::uint8_t>(note.call.part_of))
+      .put(static_cast<std::uint8_t>(note.call.on_device ? 1 : 0))
       .put(static_cast<std::uint32_t>(note.call.root))
       .put(note.call.count);
 }
@@ -37,6 +38,9 @@ bool get(NoteReader& reader, CallNote& note) {
   Composite part_of{};
   good &= get(reader, Composite::allocate, part_of);
   note.call.part_of = part_of;
+  const auto on_device = reader.get<std::uint8_t>();
+  note.call.on_device = on_device != 0;
+  good &= on_device <= 1;
   const auto root = static_cast<std::int32_t>(reader.get<std::uint32_t>());
   note.call.root = root;
   good &= note.call.root == root;

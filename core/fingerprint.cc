@@ -71,6 +71,7 @@ std::string to_string(const Fingerprint& call, std::string_view algorithm) {
   if (has_root(call.kind)) add("root=" + std::to_string(call.root));
   if (call.algorithm != 0)
     add("algorithm=" + (algorithm.empty() ? std::to_string(call.algorithm) : std::string(algorithm)));
+  if (call.on_device) add("on a device");
   return std::string(to_string(call.kind)) + "(" + text + ")";
 }
 

@@ -26,7 +26,8 @@ struct Fingerprint {
   DataType type = DataType::uint8;
   ReduceOp::Kind op = ReduceOp::Kind::sum;
   std::uint8_t algorithm = 0;               // the one that the caller requests; 0 if none
-  std::int32_t root : 24 = 0;               // less than `max_ranks`; for send and recv the peer, or -1
+  std::int32_t root : 23 = 0;               // less than `max_ranks`; for send and recv the peer, or -1
+  bool on_device : 1 = false;               // the buffers lie in the memory of a device
   Composite part_of : 8 = Composite::none;  // the call that this collective is part of
   std::uint64_t count = 0;                  // see `Counted`
   // The structure has no padding, so that it can be compared as sixteen bytes.
@@ -36,7 +37,7 @@ struct Fingerprint {
   }
 };
 static_assert(sizeof(Fingerprint) == 16 && std::has_unique_object_representations_v<Fingerprint>);
-static_assert(max_ranks < 1 << 23);
+static_assert(max_ranks < 1 << 22);
 
 // `Counted` says what `Fingerprint::count` is for a kind. `share`: the number of elements of one rank's
 // share. `digest`: a digest of counts that all ranks know (all_gather_v, reduce_scatter_v). `nothing`: 0,
@@ -52,7 +53,8 @@ std::string_view name_of(const Fingerprint& call);
 // part of a `Composite`, for which the user gives no count.
 std::optional<std::uint64_t> known_bytes(const Fingerprint& call);
 // Returns a text such as "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2,
-// algorithm=3)" or "split()". The algorithm is shown by its number, unless its name is given.
+// algorithm=3)", "gather_v(int32, root=2, on a device)" or "split()". The algorithm is shown by its number,
+// unless its name is given.
 std::string to_string(const Fingerprint& call, std::string_view algorithm = {});
 
 }  // namespace tutti

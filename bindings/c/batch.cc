@@ -20,26 +20,26 @@ Transfer::Direction direction_of(const tutti_transfer& transfer) {
 
 int tutti_send(tutti_comm* comm, const void* data, size_t count, tutti_data_type type, int peer, uint64_t tag,
                const tutti_call_options* options, tutti_work** work) {
-  return issue(comm, options, work, [&](Communicator& communicator, const CallOptions& how) {
-    return communicator.send(ConstBuffer(data, count, data_type(type)), peer, tag, how);
+  return issue(comm, options, work, [&](Communicator& communicator, const How& how) {
+    return communicator.send(ConstBuffer(data, count, data_type(type), how.memory), peer, tag, how);
   });
 }
 
 int tutti_recv(tutti_comm* comm, void* data, size_t count, tutti_data_type type, int peer, uint64_t tag,
                const tutti_call_options* options, tutti_work** work) {
-  return issue(comm, options, work, [&](Communicator& communicator, const CallOptions& how) {
-    return communicator.recv(Buffer(data, count, data_type(type)), peer, tag, how);
+  return issue(comm, options, work, [&](Communicator& communicator, const How& how) {
+    return communicator.recv(Buffer(data, count, data_type(type), how.memory), peer, tag, how);
   });
 }
 
 int tutti_batch(tutti_comm* comm, const tutti_transfer* transfers, size_t count,
                 const tutti_call_options* options, tutti_work** work) {
-  return issue(comm, options, work, [&](Communicator& communicator, const CallOptions& how) {
+  return issue(comm, options, work, [&](Communicator& communicator, const How& how) {
     if (count != 0) checked(transfers, "the array of transfers");
     std::vector<Transfer> legs;
     for (const tutti_transfer& leg : std::span(transfers, count)) {
-      legs.push_back(
-          {direction_of(leg), Buffer(leg.data, leg.count, data_type(leg.type)), leg.peer, leg.tag});
+      legs.push_back({direction_of(leg), Buffer(leg.data, leg.count, data_type(leg.type), how.memory),
+                      leg.peer, leg.tag});
     }
     return communicator.batch(legs, how);
   });

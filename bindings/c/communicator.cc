@@ -12,11 +12,14 @@ using namespace tutti::c;
 
 namespace tutti::c {
 
-CallOptions call_options(const tutti_call_options* options) {
+How call_options(const tutti_call_options* options) {
   const tutti_call_options given = known_part<tutti_call_options>(options, TUTTI_CALL_OPTIONS_INIT);
-  CallOptions how;
+  How how;
   how.timeout = duration(given.timeout_ns);
   if (given.algorithm != nullptr) how.algorithm = given.algorithm;
+  how.stream = given.stream;
+  how.region = given.region;
+  how.memory = memory(given.memory, given.device);
   return how;
 }
 

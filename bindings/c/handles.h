@@ -59,6 +59,7 @@ T& checked(T* pointer, const char* what) {
 // These convert a value of the caller. They throw `invalid_argument` if it is not valid.
 DataType data_type(tutti_data_type type);
 const ReduceOp& reduce_op(tutti_op op);
+Memory memory(tutti_memory kind, int device);
 
 // Converts a caller's `timeout_ns`, and throws if it is negative. INT64_MAX means no limit.
 inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
@@ -66,9 +67,14 @@ inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
   return std::chrono::nanoseconds(timeout_ns);
 }
 
-CallOptions call_options(const tutti_call_options* options);
+// `How` has the options of a call, and the memory of its buffers.
+struct How : CallOptions {
+  Memory memory;
+};
+// Converts a caller's options. Throws `invalid_argument` if they are not valid.
+How call_options(const tutti_call_options* options);
 
-// Calls `start(communicator, options)`, which starts an operation. Stores the operation's handle in `*work`,
+// Calls `start(communicator, how)`, which starts an operation. Stores the operation's handle in `*work`,
 // or waits for the operation if `work` is null.
 template <class Start>
 int issue(tutti_comm* comm, const tutti_call_options* options, tutti_work** work, Start&& start) {

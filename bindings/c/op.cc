@@ -60,6 +60,14 @@ const ReduceOp& reduce_op(tutti_op op) {
   return is_built_in(op) ? *built_in[reinterpret_cast<std::uintptr_t>(op) - 1] : op->op;
 }
 
+Memory memory(tutti_memory kind, int device) {
+  if (kind == TUTTI_HOST) return {};
+  if (kind != TUTTI_CUDA) throw invalid(std::to_string(kind) + " is not a kind of memory");
+  if (device < 0 || device > Memory::max_device)
+    throw invalid(std::to_string(device) + " is not a CUDA device");
+  return Memory::cuda(device);
+}
+
 }  // namespace tutti::c
 
 using namespace tutti::c;

@@ -165,13 +165,15 @@ void Array::take_dlpack(nb::handle object, bool write) {
                              .c_str());
   }
   const auto take = [&](auto tensor) {
-    if (tensor.device_type() != nb::device::cpu::value) {
-      throw refused(Code::unsupported, "the tensor is not in the memory of the CPU");
+    const bool on_cuda = tensor.device_type() == nb::device::cuda::value;
+    if (!on_cuda && tensor.device_type() != nb::device::cpu::value) {
+      throw refused(Code::unsupported, "the tensor is neither in host memory nor on a CUDA device");
     }
     const std::optional<DataType> type = type_of_dlpack(tensor.dtype());
     if (!type) throw wrong_type(elements_of(object, "the tensor's elements"));
     if (!is_contiguous(tensor)) throw not_contiguous();
-    buffer_ = Buffer(const_cast<void*>(static_cast<const void*>(tensor.data())), tensor.size(), *type);
+    buffer_ = Buffer(const_cast<void*>(static_cast<const void*>(tensor.data())), tensor.size(), *type,
+                     on_cuda ? Memory::cuda(tensor.device_id()) : Memory());
     tensor_ = nb::ndarray<>(tensor);
   };
   nb::ndarray<> writable;

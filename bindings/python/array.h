@@ -12,12 +12,13 @@ namespace tutti::python {
 namespace nb = nanobind;
 
 // An `Array` is the memory of a Python object, held while an operation uses it. The object has the buffer
-// protocol, or is an array of ml_dtypes' bfloat16 or float8, or a tensor on the CPU with DLPack. Requires the
-// GIL.
+// protocol, or is an array of ml_dtypes' bfloat16 or float8, or a tensor with DLPack in host memory or on a
+// CUDA device. The elements are not read. Requires the GIL.
 class Array {
  public:
   // These throw `invalid_argument` (if the array is not contiguous, or is read-only and must be written),
-  // `unsupported` (if tutti does not have the element type, or the array is on another device), or TypeError.
+  // `unsupported` (if tutti does not have the element type, or the array is on another kind of device), or
+  // TypeError.
   static Array to_read(nb::handle object) { return Array(object, false); }
   static Array to_write(nb::handle object) { return Array(object, true); }
   // Returns an empty `Array` for None.

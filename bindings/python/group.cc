@@ -126,10 +126,26 @@ nb::object placement_of(const Text& url, std::optional<int> rank, std::optional<
 
 }  // namespace
 
+How::How(const nb::kwargs& options) {
+  for (const auto& [key, value] : options) {
+    const char* const name = nb::borrow<nb::str>(key).c_str();
+    if (!take(name, value)) throw nb::type_error((std::string("wrong option or value: ") + name).c_str());
+  }
+}
+
+bool How::take(std::string_view name, nb::handle value) {
+  if (name == "timeout") return nb::try_cast(value, timeout_);
+  if (name == "algorithm") return nb::try_cast(value, algorithm_);
+  if (name == "stream") return nb::try_cast(value, stream_);
+  return name == "region" && nb::try_cast(value, region_);
+}
+
 How::operator CallOptions() const {
   CallOptions options;
-  options.timeout = limit(timeout);
-  if (algorithm) options.algorithm = *algorithm;
+  options.timeout = limit(timeout_);
+  if (algorithm_) options.algorithm = *algorithm_;
+  options.stream = reinterpret_cast<void*>(stream_.value_or(0));
+  options.region = reinterpret_cast<const void*>(region_.value_or(0));
   return options;
 }
 
@@ -187,7 +203,9 @@ void bind_group(nb::module_& module) {
   nb::class_<Group> group(
       module, "Communicator", nb::is_weak_referenceable(),
       "A group of ranks that compute together. Every rank calls the same collectives in the same order; each "
-      "call starts at once and returns a Work. Arrays must not be touched until that is over.");
+      "call starts at once and returns a Work. Arrays must not be touched until that is over. All operations "
+      "take timeout= (seconds), algorithm= (a name), stream= and region= (numbers; nothing uses them) as "
+      "options.");
   group
       .def_prop_ro(
           "rank", [](const Group& self) { return self.open()->rank(); },

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,7 +47,7 @@ class Group {
   static void close_all();
 
   // Calls `start(communicator)`, which starts an operation, without the GIL. Throws if the arguments are
-  // wrong. In that case no operation has started, so the ranks are still in step.
+  // wrong. In that case no operation has started, or all ranks refuse it, so the ranks are still in step.
   template <class Start>
   Operation issue(Kept kept, Start&& start) {
     release_finished();
@@ -64,11 +66,20 @@ class Group {
   std::shared_ptr<Communicator> communicator_;
 };
 
-// `How` holds the options of a call, as Python gives them.
-struct How {
-  std::optional<double> timeout;
-  std::optional<std::string> algorithm;
+// `How` holds the options of a call, which Python passes by name.
+class How {
+ public:
+  // Throws TypeError if there is no such option, or if a value has a wrong type.
+  explicit How(const nb::kwargs& options);
   operator CallOptions() const;
+
+ private:
+  bool take(std::string_view name, nb::handle value);
+
+  std::optional<double> timeout_;
+  std::optional<std::string> algorithm_;
+  std::optional<std::uintptr_t> stream_;
+  std::optional<std::uintptr_t> region_;
 };
 
 // Keeps arrays, and a user's function, alive for an operation.

@@ -1,25 +1,20 @@
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-
 #include "bindings/python/group.h"
 
 namespace tutti::python {
 
 namespace {
 
-using Seconds = std::optional<double>;
-
-Operation send(Group& group, nb::handle array, int peer, std::uint64_t tag, Seconds timeout) {
+Operation send(Group& group, nb::handle array, int peer, std::uint64_t tag, const nb::kwargs& options) {
   Array from = Array::to_read(array);
   const ConstBuffer in = from.buffer();
-  const How how{timeout, {}};
+  const How how(options);
   return group.issue(kept({}, std::move(from)), [&](Communicator& c) { return c.send(in, peer, tag, how); });
 }
 
-Operation recv(Group& group, nb::handle array, int peer, std::uint64_t tag, Seconds timeout) {
+Operation recv(Group& group, nb::handle array, int peer, std::uint64_t tag, const nb::kwargs& options) {
   Array to = Array::to_write(array);
   const Buffer out = to.buffer();
-  const How how{timeout, {}};
+  const How how(options);
   return group.issue(kept({}, std::move(to)), [&](Communicator& c) { return c.recv(out, peer, tag, how); });
 }
 
@@ -33,7 +28,7 @@ Number number(nb::handle transfer, const char* name) {
 }
 
 // Issues the transfers as one batch. tutti.Send and tutti.Recv differ by their attribute `sends`.
-Operation batch(Group& group, const nb::iterable& transfers, Seconds timeout) {
+Operation batch(Group& group, const nb::iterable& transfers, const nb::kwargs& options) {
   Kept arrays;
   std::vector<Transfer> legs;
   for (const nb::handle transfer : transfers) {
@@ -45,22 +40,21 @@ Operation batch(Group& group, const nb::iterable& transfers, Seconds timeout) {
                     arrays.arrays.back().buffer(), number<int>(transfer, "peer"),
                     number<std::uint64_t>(transfer, "tag")});
   }
-  const How how{timeout, {}};
+  const How how(options);
   return group.issue(std::move(arrays), [&](Communicator& c) { return c.batch(legs, how); });
 }
 
 }  // namespace
 
 void bind_messages(nb::class_<Group>& group) {
-  const auto timeout = nb::arg("timeout") = nb::none();
+  const auto how = nb::arg("how");
   group
-      .def("send", &send, nb::arg("array"), nb::arg("peer"), nb::arg("tag") = 0, nb::kw_only(), timeout,
+      .def("send", &send, nb::arg("array"), nb::arg("peer"), nb::arg("tag") = 0, how,
            "Sends a message to rank `peer`. The Work is over when the array may be reused.")
-      .def("recv", &recv, nb::arg("array"), nb::arg("peer") = any_rank, nb::arg("tag") = any_tag,
-           nb::kw_only(), timeout,
+      .def("recv", &recv, nb::arg("array"), nb::arg("peer") = any_rank, nb::arg("tag") = any_tag, how,
            "Receives the earliest message from rank `peer` (or any rank) with `tag` (or any tag). The array "
            "may be larger than the message.")
-      .def("batch", &batch, nb::arg("transfers"), nb::kw_only(), timeout,
+      .def("batch", &batch, nb::arg("transfers"), how,
            "Starts all transfers (tutti.Send and tutti.Recv) together. The Work is over when all of them "
            "are.");
 }

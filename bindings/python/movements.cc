@@ -1,5 +1,4 @@
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/python/group.h"
@@ -9,8 +8,6 @@ namespace tutti::python {
 namespace {
 
 using Counts = std::vector<std::uint64_t>;
-using Seconds = std::optional<double>;
-using Name = std::optional<std::string>;
 
 // Throws if this rank is the root and has not given an argument that the root must give.
 void check_root_has(const Group& group, int root, bool given, const char* missing) {
@@ -26,8 +23,8 @@ Operation move(Group& group, Array from, Array to, Start start) {
                      [&](Communicator& c) { return start(c, in, out); });
 }
 
-Operation broadcast(Group& group, nb::handle array, int root, Seconds timeout, const Name& algorithm) {
-  const How how{timeout, algorithm};
+Operation broadcast(Group& group, nb::handle array, int root, const nb::kwargs& options) {
+  const How how(options);
   const bool reads = group.open()->rank() == root;
   Array both = reads ? Array::to_read(array) : Array::to_write(array);
   const Buffer buffer = both.buffer();
@@ -35,8 +32,8 @@ Operation broadcast(Group& group, nb::handle array, int root, Seconds timeout, c
                      [&](Communicator& c) { return c.broadcast(buffer, root, how); });
 }
 
-Operation all_gather(Group& group, nb::handle array, nb::handle out, Seconds timeout, const Name& algorithm) {
-  const How how{timeout, algorithm};
+Operation all_gather(Group& group, nb::handle array, nb::handle out, const nb::kwargs& options) {
+  const How how(options);
   if (out.is_none()) {
     Array both = Array::to_write(array);
     const Buffer buffer = both.buffer();
@@ -46,16 +43,16 @@ Operation all_gather(Group& group, nb::handle array, nb::handle out, Seconds tim
               [&](Communicator& c, ConstBuffer in, Buffer all) { return c.all_gather(in, all, how); });
 }
 
-Operation all_gather_v(Group& group, nb::handle array, nb::handle out, const Counts& counts, Seconds timeout,
-                       const Name& algorithm) {
-  const How how{timeout, algorithm};
+Operation all_gather_v(Group& group, nb::handle array, nb::handle out, const Counts& counts,
+                       const nb::kwargs& options) {
+  const How how(options);
   return move(
       group, Array::to_read(array), Array::to_write(out),
       [&](Communicator& c, ConstBuffer in, Buffer all) { return c.all_gather_v(in, all, counts, how); });
 }
 
-Operation all_to_all(Group& group, nb::handle array, nb::handle out, Seconds timeout, const Name& algorithm) {
-  const How how{timeout, algorithm};
+Operation all_to_all(Group& group, nb::handle array, nb::handle out, const nb::kwargs& options) {
+  const How how(options);
   if (out.is_none()) {
     Array both = Array::to_write(array);
     const Buffer buffer = both.buffer();
@@ -66,58 +63,56 @@ Operation all_to_all(Group& group, nb::handle array, nb::handle out, Seconds tim
 }
 
 Operation all_to_all_v(Group& group, nb::handle array, const Counts& in_counts, nb::handle out,
-                       const Counts& out_counts, Seconds timeout, const Name& algorithm) {
-  const How how{timeout, algorithm};
+                       const Counts& out_counts, const nb::kwargs& options) {
+  const How how(options);
   return move(group, Array::to_read(array), Array::to_write(out),
               [&](Communicator& c, ConstBuffer in, Buffer all) {
                 return c.all_to_all_v(in, in_counts, all, out_counts, how);
               });
 }
 
-Operation gather(Group& group, nb::handle array, nb::handle out, int root, Seconds timeout,
-                 const Name& algorithm) {
+Operation gather(Group& group, nb::handle array, nb::handle out, int root, const nb::kwargs& options) {
   check_root_has(group, root, !out.is_none(),
                  "gather: the root needs an output: `out` must not be None there");
-  const How how{timeout, algorithm};
+  const How how(options);
   return move(group, Array::to_read(array), Array::to_write_if_any(out),
               [&](Communicator& c, ConstBuffer in, Buffer all) { return c.gather(in, all, root, how); });
 }
 
 Operation gather_v(Group& group, nb::handle array, nb::handle out, const std::optional<Counts>& counts,
-                   int root, Seconds timeout, const Name& algorithm) {
+                   int root, const nb::kwargs& options) {
   check_root_has(
       group, root, !out.is_none() && counts.has_value(),
       "gather_v: the root needs an output and the counts: `out` and `counts` must not be None there");
-  const How how{timeout, algorithm};
+  const How how(options);
   const Counts each = counts.value_or(Counts());
   return move(
       group, Array::to_read(array), Array::to_write_if_any(out),
       [&](Communicator& c, ConstBuffer in, Buffer all) { return c.gather_v(in, all, each, root, how); });
 }
 
-Operation scatter(Group& group, nb::handle array, nb::handle out, int root, Seconds timeout,
-                  const Name& algorithm) {
+Operation scatter(Group& group, nb::handle array, nb::handle out, int root, const nb::kwargs& options) {
   check_root_has(group, root, !array.is_none(),
                  "scatter: the root needs an input: `array` must not be None there");
-  const How how{timeout, algorithm};
+  const How how(options);
   return move(group, Array::to_read_if_any(array), Array::to_write(out),
               [&](Communicator& c, ConstBuffer in, Buffer block) { return c.scatter(in, block, root, how); });
 }
 
 Operation scatter_v(Group& group, nb::handle array, const std::optional<Counts>& counts, nb::handle out,
-                    int root, Seconds timeout, const Name& algorithm) {
+                    int root, const nb::kwargs& options) {
   check_root_has(
       group, root, !array.is_none() && counts.has_value(),
       "scatter_v: the root needs an input and the counts: `array` and `counts` must not be None there");
-  const How how{timeout, algorithm};
+  const How how(options);
   const Counts each = counts.value_or(Counts());
   return move(
       group, Array::to_read_if_any(array), Array::to_write(out),
       [&](Communicator& c, ConstBuffer in, Buffer block) { return c.scatter_v(in, each, block, root, how); });
 }
 
-Operation barrier(Group& group, Seconds timeout, const Name& algorithm) {
-  const How how{timeout, algorithm};
+Operation barrier(Group& group, const nb::kwargs& options) {
+  const How how(options);
   return group.issue({}, [&](Communicator& c) { return c.barrier(how); });
 }
 
@@ -128,35 +123,28 @@ void bind_movements(nb::class_<Group>& group) {
   const auto out = nb::arg("out").none();
   const auto counts = nb::arg("counts").none();
   const auto root = nb::arg("root") = 0;
-  const auto timeout = nb::arg("timeout") = nb::none();
-  const auto algorithm = nb::arg("algorithm") = nb::none();
-  const auto named = nb::kw_only();
-  group
-      .def("broadcast", &broadcast, array, root, named, timeout, algorithm,
-           "Copies the root's array to every rank.")
-      .def("all_gather", &all_gather, array, nb::arg("out") = nb::none(), named, timeout, algorithm,
+  const auto how = nb::arg("how");
+  group.def("broadcast", &broadcast, array, root, how, "Copies the root's array to every rank.")
+      .def("all_gather", &all_gather, array, nb::arg("out") = nb::none(), how,
            "Copies the arrays of rank 0, rank 1, ... to `out`. Without `out`, `array` holds a block for each "
            "rank, and this rank's block is the input.")
-      .def("all_gather_v", &all_gather_v, array, out, nb::arg("counts"), named, timeout, algorithm,
+      .def("all_gather_v", &all_gather_v, array, out, nb::arg("counts"), how,
            "Does the same as all_gather, with counts[r] elements from rank r. The counts are the same on all "
            "ranks.")
-      .def("all_to_all", &all_to_all, array, nb::arg("out") = nb::none(), named, timeout, algorithm,
+      .def("all_to_all", &all_to_all, array, nb::arg("out") = nb::none(), how,
            "Block r of `array` goes to rank r, block r of `out` comes from it. Without `out`, in place.")
-      .def("all_to_all_v", &all_to_all_v, array, nb::arg("in_counts"), out, nb::arg("out_counts"), named,
-           timeout, algorithm,
+      .def("all_to_all_v", &all_to_all_v, array, nb::arg("in_counts"), out, nb::arg("out_counts"), how,
            "in_counts[r] elements go to rank r, and out_counts[r] come from it. The counts of sender and "
            "receiver must agree.")
-      .def("gather", &gather, array, nb::arg("out") = nb::none(), root, named, timeout, algorithm,
+      .def("gather", &gather, array, nb::arg("out") = nb::none(), root, how,
            "Does the same as all_gather on `root` only. Elsewhere `out` may be None.")
       .def("gather_v", &gather_v, array, nb::arg("out") = nb::none(), nb::arg("counts") = nb::none(), root,
-           named, timeout, algorithm,
-           "Copies counts[r] elements of rank r to the root. Only the root needs `counts`.")
-      .def("scatter", &scatter, array, out, root, named, timeout, algorithm,
+           how, "Copies counts[r] elements of rank r to the root. Only the root needs `counts`.")
+      .def("scatter", &scatter, array, out, root, how,
            "Block r of the root's `array` goes to rank r; elsewhere `array` may be None.")
-      .def("scatter_v", &scatter_v, array, counts, out, root, named, timeout, algorithm,
+      .def("scatter_v", &scatter_v, array, counts, out, root, how,
            "Copies counts[r] elements of the root to rank r. Only the root needs `counts`.")
-      .def("barrier", &barrier, named, timeout, algorithm,
-           "The Work is over when every rank has called `barrier`.");
+      .def("barrier", &barrier, how, "The Work is over when every rank has called `barrier`.");
 }
 
 }  // namespace tutti::python

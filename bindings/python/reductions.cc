@@ -1,5 +1,3 @@
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/python/group.h"
@@ -9,8 +7,6 @@ namespace tutti::python {
 namespace {
 
 using Counts = std::vector<std::uint64_t>;
-using Seconds = std::optional<double>;
-using Name = std::optional<std::string>;
 
 // Issues a reduction. Without an output it calls `in_place(communicator, buffer, op, options)`, with one it
 // calls `apart(communicator, in, out, op, options)`.
@@ -32,10 +28,10 @@ Operation reduce_by(Group& group, nb::handle array, nb::handle out, nb::handle o
                      [&](Communicator& c) { return apart(c, in, result, with, how); });
 }
 
-Operation all_reduce(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
-                     const Name& algorithm) {
+Operation all_reduce(Group& group, nb::handle array, nb::handle out, nb::handle op,
+                     const nb::kwargs& options) {
   return reduce_by(
-      group, array, out, op, {timeout, algorithm},
+      group, array, out, op, How(options),
       [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
         return c.all_reduce(both, with, how);
       },
@@ -45,10 +41,10 @@ Operation all_reduce(Group& group, nb::handle array, nb::handle out, nb::handle 
 }
 
 // Only the root writes `out`, so the other ranks need none.
-Operation reduce(Group& group, nb::handle array, nb::handle out, int root, nb::handle op, Seconds timeout,
-                 const Name& algorithm) {
+Operation reduce(Group& group, nb::handle array, nb::handle out, int root, nb::handle op,
+                 const nb::kwargs& options) {
   if (group.open()->rank() != root) {
-    const How how{timeout, algorithm};
+    const How how(options);
     const ReduceOp with = reduction(op);
     Array from = Array::to_read(array);
     const Buffer in = from.buffer();
@@ -56,7 +52,7 @@ Operation reduce(Group& group, nb::handle array, nb::handle out, int root, nb::h
                        [&](Communicator& c) { return c.reduce(in, with, root, how); });
   }
   return reduce_by(
-      group, array, out, op, {timeout, algorithm},
+      group, array, out, op, How(options),
       [root](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
         return c.reduce(both, with, root, how);
       },
@@ -65,10 +61,10 @@ Operation reduce(Group& group, nb::handle array, nb::handle out, int root, nb::h
       });
 }
 
-Operation reduce_scatter(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
-                         const Name& algorithm) {
+Operation reduce_scatter(Group& group, nb::handle array, nb::handle out, nb::handle op,
+                         const nb::kwargs& options) {
   return reduce_by(
-      group, array, out, op, {timeout, algorithm},
+      group, array, out, op, How(options),
       [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
         return c.reduce_scatter(both, with, how);
       },
@@ -78,8 +74,8 @@ Operation reduce_scatter(Group& group, nb::handle array, nb::handle out, nb::han
 }
 
 Operation reduce_scatter_v(Group& group, nb::handle array, nb::handle out, const Counts& counts,
-                           nb::handle op, Seconds timeout, const Name& algorithm) {
-  const How how{timeout, algorithm};
+                           nb::handle op, const nb::kwargs& options) {
+  const How how(options);
   const ReduceOp with = reduction(op);
   Array from = Array::to_read(array);
   Array to = Array::to_write(out);
@@ -89,10 +85,9 @@ Operation reduce_scatter_v(Group& group, nb::handle array, nb::handle out, const
                      [&](Communicator& c) { return c.reduce_scatter_v(in, block, counts, with, how); });
 }
 
-Operation scan(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
-               const Name& algorithm) {
+Operation scan(Group& group, nb::handle array, nb::handle out, nb::handle op, const nb::kwargs& options) {
   return reduce_by(
-      group, array, out, op, {timeout, algorithm},
+      group, array, out, op, How(options),
       [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
         return c.scan(both, with, how);
       },
@@ -101,10 +96,9 @@ Operation scan(Group& group, nb::handle array, nb::handle out, nb::handle op, Se
       });
 }
 
-Operation exscan(Group& group, nb::handle array, nb::handle out, nb::handle op, Seconds timeout,
-                 const Name& algorithm) {
+Operation exscan(Group& group, nb::handle array, nb::handle out, nb::handle op, const nb::kwargs& options) {
   return reduce_by(
-      group, array, out, op, {timeout, algorithm},
+      group, array, out, op, How(options),
       [](Communicator& c, Buffer both, const ReduceOp& with, const CallOptions& how) {
         return c.exscan(both, with, how);
       },
@@ -119,24 +113,21 @@ void bind_reductions(nb::class_<Group>& group) {
   const auto array = nb::arg("array");
   const auto out = nb::arg("out");
   const auto op = nb::arg("op") = "sum";
-  const auto timeout = nb::arg("timeout") = nb::none();
-  const auto algorithm = nb::arg("algorithm") = nb::none();
-  const auto named = nb::kw_only();
+  const auto how = nb::arg("how");
   group
-      .def("all_reduce", &all_reduce, array, nb::arg("out") = nb::none(), op, named, timeout, algorithm,
+      .def("all_reduce", &all_reduce, array, nb::arg("out") = nb::none(), op, how,
            "Reduces all ranks' arrays on every rank, with the same bits on all. Without `out`, it works in "
            "place.")
-      .def("reduce", &reduce, array, nb::arg("out") = nb::none(), nb::arg("root") = 0, op, named, timeout,
-           algorithm, "Does the same as all_reduce on `root` only. Elsewhere nothing is written.")
-      .def("reduce_scatter", &reduce_scatter, array, nb::arg("out") = nb::none(), op, named, timeout,
-           algorithm,
+      .def("reduce", &reduce, array, nb::arg("out") = nb::none(), nb::arg("root") = 0, op, how,
+           "Does the same as all_reduce on `root` only. Elsewhere nothing is written.")
+      .def("reduce_scatter", &reduce_scatter, array, nb::arg("out") = nb::none(), op, how,
            "Block r of the reduced array goes to rank r; `array` holds a block for each rank. Without `out` "
            "the result replaces this rank's block, and the other blocks are undefined afterwards.")
-      .def("reduce_scatter_v", &reduce_scatter_v, array, out, nb::arg("counts"), op, named, timeout,
-           algorithm, "Does the same as reduce_scatter, with counts[r] elements for rank r.")
-      .def("scan", &scan, array, nb::arg("out") = nb::none(), op, named, timeout, algorithm,
+      .def("reduce_scatter_v", &reduce_scatter_v, array, out, nb::arg("counts"), op, how,
+           "Does the same as reduce_scatter, with counts[r] elements for rank r.")
+      .def("scan", &scan, array, nb::arg("out") = nb::none(), op, how,
            "Reduces, on rank r, the arrays of ranks 0 to r. Without `out`, it works in place.")
-      .def("exscan", &exscan, array, nb::arg("out") = nb::none(), op, named, timeout, algorithm,
+      .def("exscan", &exscan, array, nb::arg("out") = nb::none(), op, how,
            "Reduces, on rank r, the arrays of ranks 0 to r-1; rank 0's output is left unchanged. Without "
            "`out`, it works in place.");
 }

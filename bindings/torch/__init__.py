@@ -19,4 +19,4 @@ def _create(options, backend_options):
 # A program that ends without destroy_process_group says goodbye to the other ranks, so that they do not count it as lost.
 atexit.register(_C.leave)
 if "tutti" not in _dist.Backend.backend_list:
-    _dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu"])
+    _dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu", "cuda"])

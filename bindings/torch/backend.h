@@ -17,6 +17,7 @@
 #include "bindings/torch/completions.h"
 #include "bindings/torch/fork.h"
 #include "bindings/torch/limit.h"
+#include "bindings/torch/tensors.h"
 #include "bindings/torch/work.h"
 
 #define TUTTI_TORCH_AT_LEAST(major, minor) \
@@ -188,6 +189,9 @@ intrusive_ptr<Work> ProcessGroupTutti::start(Plan plan, const Issue& issue) {
   label.profiled = !in_parts_;
   tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
   options.timeout_ns = std::chrono::nanoseconds(label.timeout).count();
+  const at::Device device = device_of({&plan.inputs, &plan.outputs, &plan.memory}, plan.name);
+  options.memory = device.is_cuda() ? TUTTI_CUDA : TUTTI_HOST;
+  options.device = device.has_index() ? device.index() : 0;
   tutti_work* work = nullptr;
   check(issue(&options, &work), plan.name);
   Flight flight;

@@ -114,10 +114,23 @@ Combine::Combine(const c10d::ReduceOp& op, const char* name) {
   }
 }
 
+at::Device device_of(std::initializer_list<const std::vector<at::Tensor>*> lists, const char* name) {
+  std::optional<at::Device> device;
+  for (const std::vector<at::Tensor>* list : lists) {
+    for (const at::Tensor& tensor : *list) {
+      if (!device) device = tensor.device();
+      TORCH_CHECK(tensor.device() == *device, name, ": tensors on different devices: ", *device, " and ",
+                  tensor.device());
+    }
+  }
+  return device.value_or(at::Device(at::kCPU));
+}
+
 void check_dense(const at::Tensor& tensor, const char* name) {
   TORCH_CHECK(tensor.layout() == at::kStrided, "tutti: ", name, ": only supports dense tensors, got ",
               tensor.layout());
-  TORCH_CHECK(tensor.device().is_cpu(), "tutti: ", name, ": unsupported device type ", tensor.device());
+  TORCH_CHECK(tensor.is_cpu() || tensor.is_cuda(), "tutti: ", name, ": unsupported device type ",
+              tensor.device());
 }
 
 void check_without_gaps(const at::Tensor& tensor, const char* name) {
@@ -170,7 +183,8 @@ Flat::Flat(const std::vector<at::Tensor>& tensors, bool copy) {
   }
   if (!is_copy) return;
   tensor = at::empty({total}, tensors.front().options().requires_grad(false).pinned_memory(false));
-  if (!copy) return;
+  // No operation uses a device's memory, so nothing is copied there.
+  if (!copy || !tensor.is_cpu()) return;
   char* to = static_cast<char*>(tensor.data_ptr());
   for (const at::Tensor& each : tensors) {
     const at::Tensor from = each.contiguous();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,8 +40,12 @@ class Combine {
   tutti_op op_ = TUTTI_SUM;
 };
 
-// Throws unless the tensor is dense and in the host's memory. `name` is the operation's name, such as
-// "allreduce".
+// Returns the device of all tensors in the lists; the CPU if there are none. Throws if they are on different
+// devices. `name` is the operation's name for errors, such as "tutti:all_reduce".
+at::Device device_of(std::initializer_list<const std::vector<at::Tensor>*> lists, const char* name);
+
+// Throws unless the tensor is dense and in the memory of the host or of a CUDA device. `name` is the
+// operation's name, such as "allreduce".
 void check_dense(const at::Tensor& tensor, const char* name);
 // Also throws if the tensor's memory has gaps between its elements. Permuted strides (transposed, channels
 // last) are accepted, so this is only for operations that treat each element alone. All ranks must have the
@@ -55,7 +60,7 @@ void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tens
                 const char* name);
 
 // A `Flat` holds several tensors one after another in memory. If they are not stored like that already,
-// `tensor` is new memory of their total size. If `copy` is true, it starts as a copy of them.
+// `tensor` is new memory of their total size. If `copy` is true, it starts as a copy of them, in host memory.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
   // Copies the elements back to their tensors.

@@ -1,6 +1,6 @@
 #include "collectives/group/collectives.h"
 
-#include <string_view>
+#include <string>
 #include <utility>
 
 #include "collectives/schedule/algorithm.h"
@@ -9,8 +9,12 @@ namespace tutti {
 
 namespace {
 
-Status no_such_algorithm(CollectiveKind kind, std::string_view name) {
-  return Status(Code::invalid_argument, "no algorithm \"" + std::string(name) + "\" for " +
+// Returns the id of the algorithm that the options name; 0 if they name none.
+Result<std::uint8_t> requested_algorithm(CollectiveKind kind, const CallOptions& options) {
+  if (const Status usable = check(options); !usable.ok()) return usable;
+  if (options.algorithm.empty()) return std::uint8_t{0};
+  if (const Algorithm* found = find_algorithm(kind, options.algorithm)) return found->id;
+  return Status(Code::invalid_argument, "no algorithm \"" + std::string(options.algorithm) + "\" for " +
                                             std::string(to_string(kind)) +
                                             "; it has: " + algorithm_names(kind));
 }
@@ -34,12 +38,12 @@ Work Collectives::issue(const Call& call, const CallOptions& options) {
   if (!problem.ok()) return parts_.live.refuse(print, problem.status());
   problem->topology = &members.topology();
   problem->window_bytes = parts_.shared.window_bytes();
-  if (!options.algorithm.empty()) {
-    const Algorithm* algorithm = find_algorithm(call.kind, options.algorithm);
-    if (algorithm == nullptr)
-      return parts_.live.refuse(print, no_such_algorithm(call.kind, options.algorithm));
-    print.algorithm = algorithm->id;
+  if (!is_plain(options)) {
+    const Result<std::uint8_t> algorithm = requested_algorithm(call.kind, options);
+    if (!algorithm.ok()) return parts_.live.refuse(print, algorithm.status());
+    print.algorithm = *algorithm;
   }
+  if (print.on_device) return refuse_together(call, print, options);
   return issue_checked(call, *problem, print, options);
 }
 
@@ -66,6 +70,32 @@ Work Collectives::issue_checked(const Call& call, const Problem& problem, const 
   parts_.shared.bind(operation, problem, cache_, registry_);
   if (!operation.shared.run.votes && !problem.agrees && print.algorithm == 0)
     habits_.form(operation, problem);
+  return parts_.gate.launch(operation);
+}
+
+// The other ranks may have passed host memory, and wait for this rank's messages. So the call takes its place
+// in the order, as a barrier that bears its fingerprint. When the barrier ends, all ranks have made the same
+// call.
+Work Collectives::refuse_together(const Call& call, const Fingerprint& print, const CallOptions& options) {
+  Problem barrier;
+  barrier.rank = parts_.members.rank();
+  barrier.size = parts_.members.size();
+  barrier.topology = &parts_.members.topology();
+  const std::uint64_t number = parts_.journal.number_collective();
+  const Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(barrier, 0);
+  if (!schedule.ok()) return parts_.live.refuse(print, schedule.status());
+  Operation& operation = *parts_.live.make(*this, Operation::Kind::collective, print, options);
+  operation.sequence = number;
+  operation.algorithm = (*schedule)->algorithm();
+  operation.bind(call, parts_.context, parts_.mesh, parts_.members.world_ranks());
+  operation.binding.finished = [](void* self, const Status& status) {
+    auto& refused = *static_cast<Operation*>(self);
+    auto& collectives = static_cast<Collectives&>(*refused.owner);
+    const bool agreed = status.ok() && !collectives.parts_.failure.happened();
+    agreed ? collectives.parts_.live.end(refused, useless_memory())
+           : collectives.on_part_over(refused, status);
+  };
+  operation.run = (*schedule)->lease();
   return parts_.gate.launch(operation);
 }
 

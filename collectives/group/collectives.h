@@ -40,6 +40,8 @@ class Collectives final : public OperationOwner {
  private:
   Work issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,
                      const CallOptions& options);
+  // Issues a call on memory that nothing can use. It ends with `unsupported` once all ranks have made it.
+  Work refuse_together(const Call& call, const Fingerprint& print, const CallOptions& options);
 
   const Parts parts_;
   const Registry& registry_;

@@ -31,7 +31,7 @@ void Habits::form(const Operation& operation, const Problem& problem) {
 bool Habits::enter_for(const Habit& habit,
                        const CallOptions& options)
     TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // this function itself acquires the baton
-  if (parts_.shared.window_bytes() == 0 || !options.algorithm.empty() || !parts_.gate.enter_in_passing())
+  if (parts_.shared.window_bytes() == 0 || !is_plain(options) || !parts_.gate.enter_in_passing())
     return false;
   if (habit.schedule != nullptr && !parts_.shared.executor()->busy()) return true;
   parts_.gate.leave();

@@ -68,7 +68,7 @@ class Journal {
   }
   // Returns what is known about a collective, in the form that the mesh asks for.
   ContextEvents::Known find(std::uint64_t number) const;
-  // Returns how many collectives completed before the first one that failed.
+  // Returns how many collectives completed, or were refused by all ranks, before the first one that failed.
   std::uint64_t completed() const;
 
  private:

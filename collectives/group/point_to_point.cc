@@ -10,8 +10,12 @@ namespace tutti {
 namespace {
 
 Fingerprint fingerprint(const Transfer& leg, CollectiveKind kind, Composite part_of) {
-  return {
-      .kind = kind, .type = leg.buffer.type, .root = leg.peer, .part_of = part_of, .count = leg.buffer.count};
+  return {.kind = kind,
+          .type = leg.buffer.type,
+          .root = leg.peer,
+          .on_device = leg.buffer.memory != Memory(),
+          .part_of = part_of,
+          .count = leg.buffer.count};
 }
 
 }  // namespace
@@ -30,6 +34,9 @@ Work PointToPoint::issue(std::span<const Transfer> legs, const CallOptions& opti
   }
   const Fingerprint call = legs.empty() ? Fingerprint{.kind = kind, .part_of = parts_.part_of}
                                         : fingerprint(legs.front(), kind, parts_.part_of);
+  if (!is_plain(options)) {
+    if (const Status usable = check(options); !usable.ok()) return parts_.live.refuse(call, usable);
+  }
   if (legs.size() == 1 && legs.front().direction == Transfer::Direction::send) {
     if (Work work; send_in_passing(legs.front(), call, options, work)) return work;
   }

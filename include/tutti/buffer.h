@@ -6,6 +6,7 @@
 #include <ranges>
 #include <type_traits>
 
+#include <tutti/memory.h>
 #include <tutti/types.h>
 
 namespace tutti {
@@ -74,15 +75,17 @@ concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_ra
 };
 
 // A `Buffer` is memory of `count` elements of `type` that an operation may write. It does not own the memory,
-// which must outlive the operation. Every `ElementRange` whose elements can be written converts to it.
+// which must outlive the operation. Every `ElementRange` whose elements can be written converts to it, as
+// host memory.
 struct Buffer {
   void* data = nullptr;
   std::size_t count = 0;
   DataType type = DataType::uint8;
+  Memory memory;
 
   Buffer() = default;
-  Buffer(void* pointer, std::size_t elements, DataType data_type)
-      : data(pointer), count(elements), type(data_type) {}
+  Buffer(void* pointer, std::size_t elements, DataType data_type, Memory where = {})
+      : data(pointer), count(elements), type(data_type), memory(where) {}
   template <ElementRange R>
   requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>) Buffer(R&& range)
       : data(std::ranges::data(range)),
@@ -98,11 +101,13 @@ struct ConstBuffer {
   const void* data = nullptr;
   std::size_t count = 0;
   DataType type = DataType::uint8;
+  Memory memory;
 
   ConstBuffer() = default;
-  ConstBuffer(const void* pointer, std::size_t elements, DataType data_type)
-      : data(pointer), count(elements), type(data_type) {}
-  ConstBuffer(const Buffer& other) : data(other.data), count(other.count), type(other.type) {}
+  ConstBuffer(const void* pointer, std::size_t elements, DataType data_type, Memory where = {})
+      : data(pointer), count(elements), type(data_type), memory(where) {}
+  ConstBuffer(const Buffer& other)
+      : data(other.data), count(other.count), type(other.type), memory(other.memory) {}
   template <ElementRange R>
   ConstBuffer(const R& range)
       : data(std::ranges::data(range)),

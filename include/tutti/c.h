@@ -9,8 +9,8 @@
  * Operations. A call issues an operation, which starts at once, and returns a `tutti_work` through its last
  * argument. If that argument is null, the call blocks until the operation has ended, and returns the
  * operation's code. Every rank calls the same collectives in the same order with the same count, type,
- * operation and root. If calls differ, all ranks get TUTTI_ERROR_MISMATCH. Counts are in elements, never
- * bytes. A count of zero is valid, with any pointer.
+ * operation, root and kind of memory. If calls differ, all ranks get TUTTI_ERROR_MISMATCH. Counts are in
+ * elements, never bytes. A count of zero is valid, with any pointer.
  *
  * Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
  * operation has ended. After that the library does not touch them, even if the operation failed (exception:
@@ -18,8 +18,9 @@
  *
  * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means wrong counts, types, roots or overlaps, and
  * TUTTI_ERROR_UNSUPPORTED means a reduction that is not defined on the type; such a call does not count as an
- * operation. A failed collective, a timeout or a lost peer fails the whole communicator: every pending and
- * later operation ends with that first cause.
+ * operation. A collective on device memory that nothing can use (see tutti_memory) does count, and ends with
+ * TUTTI_ERROR_UNSUPPORTED on all ranks. Any other failed collective, a timeout or a lost peer fails the whole
+ * communicator: every pending and later operation ends with that first cause.
  *
  * Threads. Any thread may call any function, but threads that issue collectives on one communicator must
  * order themselves, since collectives match by order of issue. Free each handle once, when no other thread is
@@ -36,64 +37,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TUTTI_C_API __attribute__((visibility("default")))
+#include <tutti/c_types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- Codes ---- */
-
-enum {
-  TUTTI_OK = 0,
-  TUTTI_ERROR_TIMEOUT = 1,
-  TUTTI_ERROR_PEER_LOST = 2,
-  TUTTI_ERROR_ABORTED = 3,
-  TUTTI_ERROR_MISMATCH = 4,
-  TUTTI_ERROR_UNAUTHENTICATED = 5,
-  TUTTI_ERROR_UNREACHABLE = 6,
-  TUTTI_ERROR_INVALID_ARGUMENT = 7,
-  TUTTI_ERROR_UNSUPPORTED = 8,
-  TUTTI_ERROR_RESOURCE_EXHAUSTED = 9,
-  TUTTI_ERROR_PROTOCOL = 10,
-  TUTTI_ERROR_INTERNAL = 11
-};
-
-/* Returns a code's name: "ok", "timeout", ..., or "unknown" for other numbers. The text is static. */
-TUTTI_C_API const char* tutti_code_name(int code);
-/* Returns the reason of this thread's last failed call. Never null; valid until its next failed call. */
-TUTTI_C_API const char* tutti_error_message(void);
-/* Returns the world rank that this thread's last failed call blames, or -1. */
-TUTTI_C_API int tutti_error_peer(void);
-/* Lets callbacks report errors: sets this thread's last error (`message` may be null), returns `code`. */
-TUTTI_C_API int tutti_error_set(int code, const char* message);
-
-/* Returns "0.1.0". */
-TUTTI_C_API const char* tutti_version(void);
-
-/* ---- Types ---- */
-
-typedef int tutti_data_type;
-enum {
-  TUTTI_INT8 = 0,
-  TUTTI_UINT8 = 1,
-  TUTTI_INT32 = 2,
-  TUTTI_UINT32 = 3,
-  TUTTI_INT64 = 4,
-  TUTTI_UINT64 = 5,
-  TUTTI_FLOAT16 = 6,
-  TUTTI_BFLOAT16 = 7,
-  TUTTI_FLOAT32 = 8,
-  TUTTI_FLOAT64 = 9,
-  TUTTI_BOOL = 10,
-  TUTTI_FLOAT8_E4M3 = 11,
-  TUTTI_FLOAT8_E5M2 = 12
-};
-
-/* Returns the bytes of one element; 0 for a number that is no type. */
-TUTTI_C_API size_t tutti_data_type_size(tutti_data_type type);
-/* Returns a type's name: "int8", "bfloat16", "bool", ...; "unknown" for other numbers. The text is static. */
-TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
+/* ---- Handles ---- */
 
 typedef struct tutti_comm tutti_comm;             /* a group of ranks that compute together */
 typedef struct tutti_work tutti_work;             /* one operation in flight */
@@ -299,9 +249,18 @@ typedef struct tutti_call_options {
   int64_t timeout_ns;
   /* The algorithm's name, equal on all ranks; `tutti explain` lists them. Null: the cheapest by estimate. */
   const char* algorithm;
+  /* The memory of all buffers of the call. With TUTTI_CUDA, `device` is the device's number in CUDA, from 0
+   * to 16777215; with TUTTI_HOST it is ignored. tutti_barrier ignores both. */
+  tutti_memory memory;
+  int device;
+  /* The stream (a cudaStream_t) in whose order the operation uses its buffers, and the registered region in
+   * which they lie. Null means none. No part of the library uses either, so a call that names one ends with
+   * TUTTI_ERROR_UNSUPPORTED at once, and does not count as an operation. */
+  void* stream;
+  const void* region;
 } tutti_call_options;
 #define TUTTI_CALL_OPTIONS_INIT \
-  { sizeof(tutti_call_options), 0, NULL }
+  { sizeof(tutti_call_options), 0, NULL, TUTTI_HOST, 0, NULL, NULL }
 
 /* As `in`, it means: the input is in `out`, and is replaced. Not for gather, scatter and the _v functions. */
 #define TUTTI_IN_PLACE ((const void*)UINTPTR_MAX)

@@ -35,6 +35,11 @@ struct CallOptions {
   // The name of an algorithm ("ring"), equal on all ranks. If it is empty, the library chooses by estimated
   // cost. `tutti explain` lists the algorithms. `send`, `recv` and `batch` ignore it.
   std::string_view algorithm = {};
+  // The stream (a cudaStream_t) in whose order the operation uses its buffers, and the registered region in
+  // which they lie; null means none. No part of the library uses either, so a call that names one ends with
+  // `unsupported`.
+  void* stream = nullptr;
+  const void* region = nullptr;
 };
 
 // `any_rank` and `any_tag` are the wildcards of `recv`. A rank that passes `no_color` to `split` joins no
@@ -86,9 +91,9 @@ class TUTTI_API Allocation {
 
 // A `Communicator` is a group of ranks that compute together.
 //
-// Every rank calls the same collectives in the same order with the same count, type, operation and root. If
-// calls differ, all ranks get `mismatch`, whose message describes both calls. Operations start at once and
-// run concurrently; each returns a `Work`. Counts are in elements, and may be zero.
+// Every rank calls the same collectives in the same order with the same count, type, operation, root and kind
+// of memory. If calls differ, all ranks get `mismatch`, whose message describes both calls. Operations start
+// at once and run concurrently; each returns a `Work`. Counts are in elements, and may be zero.
 //
 // Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
 // operation has ended. After that the library does not touch them, even if the operation failed (one
@@ -96,10 +101,13 @@ class TUTTI_API Allocation {
 // of the two buffers holds the block of one rank and the other those of all ranks, in place means that the
 // first is the rank's own block of the second.
 //
-// Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots or
-// overlaps, and `unsupported` a reduction that is not defined on the type; such a call does not count as an
-// operation. A failed collective, a timeout or a lost peer fails the whole communicator: every pending and
-// later operation ends with that first cause. `split`, `allocate` and `shrink` block, and throw `Error`.
+// Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots,
+// overlaps or different memory for input and output, and `unsupported` a reduction that is not defined on the
+// type, a stream, or a region; such a call does not count as an operation. A collective on device memory that
+// nothing can use (see `Memory`) does count: it ends with `unsupported` on all ranks, and the communicator
+// remains usable. Any other failed collective, a timeout or a lost peer fails the whole communicator: every
+// pending and later operation ends with that first cause. `split`, `allocate` and `shrink` block, and throw
+// `Error`.
 //
 // Thread rule: any thread may call, but threads that issue collectives on one communicator must order
 // themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in

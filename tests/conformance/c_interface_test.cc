@@ -108,6 +108,83 @@ TEST(CInterface, OldStructuresAreUnderstood) {
   });
 }
 
+// The caller's header is older than device memory, so all of its buffers are host memory.
+TEST(CInterface, OptionsWithoutAMemoryMeanHostMemory) {
+  c_world(2, [](tutti_comm* comm) {
+    tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
+    options.struct_size = offsetof(tutti_call_options, memory);
+    options.memory = 4711;
+    options.stream = comm;
+    options.region = comm;
+    std::int32_t value = 1;
+    EXPECT_EQ(tutti_all_reduce(comm, TUTTI_IN_PLACE, &value, 1, TUTTI_INT32, TUTTI_SUM, &options, nullptr),
+              TUTTI_OK)
+        << tutti_error_message();
+    EXPECT_EQ(value, 2);
+  });
+}
+
+// No process can access these addresses, so a test crashes if the library does.
+void* const of_a_device = reinterpret_cast<void*>(std::uintptr_t{0x1000});
+void* const also_of_a_device = reinterpret_cast<void*>(std::uintptr_t{0x8000});
+
+TEST(CInterface, DeviceMemoryIsRefusedOnAllRanks) {
+  c_world(3, [](tutti_comm* comm) {
+    const int rank = tutti_comm_rank(comm);
+    tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
+    options.memory = TUTTI_CUDA;
+    options.device = rank;
+    const std::uint64_t counts[] = {1, 1, 1};
+    for (int round = 0; round < 3; ++round) {
+      EXPECT_EQ(
+          tutti_all_reduce(comm, TUTTI_IN_PLACE, of_a_device, 1, TUTTI_INT32, TUTTI_SUM, &options, nullptr),
+          TUTTI_ERROR_UNSUPPORTED)
+          << tutti_error_message();
+      EXPECT_THAT(tutti_error_message(), HasSubstr("all_reduce(count=1, int32, sum, on a device)"));
+      tutti_work* work = nullptr;
+      EXPECT_EQ(tutti_gather_v(comm, of_a_device, 1, also_of_a_device, rank == 0 ? counts : nullptr,
+                               TUTTI_UINT8, 0, &options, &work),
+                TUTTI_OK);
+      EXPECT_EQ(tutti_work_wait(work), TUTTI_ERROR_UNSUPPORTED);
+      tutti_work_free(work);
+      EXPECT_EQ(tutti_send(comm, of_a_device, 1, TUTTI_UINT8, 0, 0, &options, nullptr),
+                TUTTI_ERROR_UNSUPPORTED);
+      EXPECT_EQ(tutti_barrier(comm, &options, nullptr), TUTTI_OK) << tutti_error_message();
+    }
+    EXPECT_EQ(tutti_comm_status(comm), TUTTI_OK);
+  });
+}
+
+TEST(CInterface, HostMemoryOnOneRankIsAMismatchOnAll) {
+  c_world(2, [](tutti_comm* comm) {
+    float value = 1;
+    tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
+    options.memory = tutti_comm_rank(comm) == 0 ? TUTTI_CUDA : TUTTI_HOST;
+    EXPECT_EQ(tutti_broadcast(comm, &value, 1, TUTTI_FLOAT32, 0, &options, nullptr), TUTTI_ERROR_MISMATCH);
+    EXPECT_THAT(tutti_error_message(), HasSubstr("broadcast(count=1, float32, root=0, on a device)"));
+  });
+}
+
+TEST(CInterface, OptionsThatNothingUsesAreRefused) {
+  c_world(1, [](tutti_comm* alone) {
+    const auto outcome = [&](auto change) {
+      tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
+      change(options);
+      float value = 1;
+      return tutti_broadcast(alone, &value, 1, TUTTI_FLOAT32, 0, &options, nullptr);
+    };
+    EXPECT_EQ(outcome([&](auto& options) { options.stream = alone; }), TUTTI_ERROR_UNSUPPORTED);
+    EXPECT_EQ(outcome([&](auto& options) { options.region = alone; }), TUTTI_ERROR_UNSUPPORTED);
+    EXPECT_EQ(outcome([](auto& options) { options.memory = 2; }), TUTTI_ERROR_INVALID_ARGUMENT);
+    EXPECT_THAT(tutti_error_message(), HasSubstr("2 is not a kind of memory"));
+    for (const int device : {-1, 1 << 24}) {
+      const int code = outcome([&](auto& options) { options.memory = TUTTI_CUDA, options.device = device; });
+      EXPECT_EQ(code, TUTTI_ERROR_INVALID_ARGUMENT);
+      EXPECT_THAT(tutti_error_message(), HasSubstr(std::to_string(device) + " is not a CUDA device"));
+    }
+  });
+}
+
 TEST(CInterface, APlaceIsKnownWithoutMeeting) {
   tutti_init_options options = TUTTI_INIT_OPTIONS_INIT;
   options.url = "tcp://127.0.0.1:1?rank=3&world_size=5";

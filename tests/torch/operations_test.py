@@ -6,6 +6,8 @@ import pytest
 import ranks
 import torch
 import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed import ReduceOp
 
 SIZES = [1, 2, 3, 4]
@@ -339,3 +341,41 @@ def sparse(rank, size):
 @pytest.mark.parametrize("size", [1, 3])
 def test_sparse(size):
     ranks.run(size, sparse)
+
+
+def on_cuda(index=0):
+    """Returns a tensor that claims to be on a CUDA device. It has no elements, since there may be no such device here."""
+    with FakeTensorMode():
+        return torch.empty(0, device=f"cuda:{index}")
+
+
+def refusals(rank, size):
+    """Calls the backend itself: torch.distributed does not pass on the tensors of FakeTensorMode."""
+    backend = dist.group.WORLD._get_backend(torch.device("cuda"))
+    assert backend is dist.group.WORLD._get_backend(torch.device("cpu"))
+    there = on_cuda(rank)
+    calls = {
+        "all_reduce": lambda: backend.allreduce([there], c10d.AllreduceOptions()),
+        "broadcast": lambda: backend.broadcast([there], c10d.BroadcastOptions()),
+        "all_gather": lambda: backend.allgather([[on_cuda(rank) for _ in range(size)]], [there], c10d.AllgatherOptions()),
+    }
+    for name, call in calls.items():
+        with pytest.raises(NotImplementedError, match=name + r"\(.*on a device.*memory of a CUDA device"):
+            call().wait()
+        ones = torch.ones(3)
+        dist.all_reduce(ones)
+        check(ones, torch.full((3,), float(size)), "all_reduce in host memory")
+    with pytest.raises(RuntimeError, match="_all_gather_base: tensors on different devices: cuda.* and cpu"):
+        backend._allgather_base(torch.empty(0), there, c10d.AllgatherOptions())
+    with pytest.raises(NotImplementedError, match="memory of a CUDA device"):
+        backend.send([there], 0, 0).wait()
+    if size == 1:
+        return
+    with pytest.raises(dist.DistBackendError, match="mismatch.*on a device"):
+        backend.allreduce([there if rank == 1 else torch.ones(0)], c10d.AllreduceOptions()).wait()
+        dist.barrier()  # a rank with nothing to reduce may complete before it hears of the other's call
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_memory_of_a_device_is_refused_on_all_ranks(size):
+    ranks.run(size, refusals)

@@ -10,36 +10,24 @@ namespace {
 // These are the offsets of the fields on the wire:
 //    0 magic     4 type       5 code   6 stripe     7 acknowledge          8 payload
 //   12 id       16 offset    24 context             28 index              32 sequence
-//   40 kind     41 type      42 op    43 algorithm  44 root (three bytes)  47 part_of
-//   48 count    56 bytes
+//   40 call     56 bytes
 constexpr std::uint32_t magic = 0x31545554;  // "TUT1"
 
-template <class T>
-T to_wire(T value) {
-  if constexpr (std::endian::native == std::endian::big && sizeof(T) > 1) {
-    T swapped{};
-    auto* to = reinterpret_cast<unsigned char*>(&swapped);
-    const auto* from = reinterpret_cast<const unsigned char*>(&value);
-    for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = from[sizeof(T) - 1 - i];
-    return swapped;
-  } else {
-    return value;
-  }
-}
+// Numbers and fingerprints travel as they lie in memory.
+static_assert(std::endian::native == std::endian::little);
 
 template <class T>
-void put(std::byte* to, T value) {
-  static_assert(std::is_integral_v<T>);
-  const T wire = to_wire(value);
-  std::memcpy(to, &wire, sizeof(T));
+void put(std::byte* to, const T& value) {
+  static_assert(std::has_unique_object_representations_v<T>);
+  std::memcpy(to, &value, sizeof(T));
 }
 
 template <class T>
 T get(const std::byte* from) {
-  static_assert(std::is_integral_v<T>);
-  T wire;
-  std::memcpy(&wire, from, sizeof(T));
-  return to_wire(wire);
+  static_assert(std::has_unique_object_representations_v<T>);
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
 }
 
 // Reads an enumeration of one byte whose last value is `last`.
@@ -66,13 +54,7 @@ void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> 
   put(p + 24, message.tag.context);
   put(p + 28, message.tag.index);
   put(p + 32, message.tag.sequence);
-  put(p + 40, static_cast<std::uint8_t>(message.call.kind));
-  put(p + 41, static_cast<std::uint8_t>(message.call.type));
-  put(p + 42, static_cast<std::uint8_t>(message.call.op));
-  put(p + 43, message.call.algorithm);
-  put(p + 44, std::int32_t{message.call.root});  // its fourth byte is overwritten
-  put(p + 47, static_cast<std::uint8_t>(message.call.part_of));
-  put(p + 48, message.call.count);
+  put(p + 40, message.call);
   put(p + 56, message.bytes);
 }
 
@@ -97,15 +79,11 @@ bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& he
   message.tag.context = get<std::uint32_t>(p + 24);
   message.tag.index = get<std::uint32_t>(p + 28);
   message.tag.sequence = get<std::uint64_t>(p + 32);
-  good &= get_enum(p + 40, CollectiveKind::recv, message.call.kind);
-  good &= get_enum(p + 41, DataType::float8_e5m2, message.call.type);
-  good &= get_enum(p + 42, ReduceOp::Kind::user, message.call.op);
-  message.call.algorithm = get<std::uint8_t>(p + 43);
-  message.call.root = get<std::int32_t>(p + 44) << 8 >> 8;
-  Composite part_of{};
-  good &= get_enum(p + 47, Composite::allocate, part_of);
-  message.call.part_of = part_of;
-  message.call.count = get<std::uint64_t>(p + 48);
+  message.call = get<Fingerprint>(p + 40);
+  good &= message.call.kind <= CollectiveKind::recv;
+  good &= message.call.type <= DataType::float8_e5m2;
+  good &= message.call.op <= ReduceOp::Kind::user;
+  good &= message.call.part_of <= Composite::allocate;
   message.bytes = get<std::uint64_t>(p + 56);
   return good;
 }

@@ -16,10 +16,13 @@ Op = Union["ReduceOp", str]
 # Takes left, right, out and the name of the element type. Writes left[i] op right[i] to out[i].
 UserFunction = Callable[[memoryview, memoryview, memoryview, str], None]
 
-# Every collective takes these by name.
+# Every operation takes these by name. `stream` is the address of a CUDA stream, `region` that of a registered region. Nothing
+# uses either: a call that names one raises `UnsupportedError`. `send`, `recv` and `batch` ignore `algorithm`.
 class _How(TypedDict, total=False):
     timeout: Optional[float]
     algorithm: Optional[str]
+    stream: Optional[int]
+    region: Optional[int]
 
 class ReduceOp:
     """A `ReduceOp` is an operation that combines elements. A name such as "sum" can be passed instead."""
@@ -118,11 +121,9 @@ class Communicator:
     def scan(self, array: Array, out: Optional[Array] = None, op: Op = "sum", **how: Unpack[_How]) -> Work: ...
     def exscan(self, array: Array, out: Optional[Array] = None, op: Op = "sum", **how: Unpack[_How]) -> Work: ...
     def barrier(self, **how: Unpack[_How]) -> Work: ...
-    def send(self, array: Array, peer: int, tag: int = 0, *, timeout: Optional[float] = None) -> Work: ...
-    def recv(
-        self, array: Array, peer: int = ANY_RANK, tag: int = ANY_TAG, *, timeout: Optional[float] = None
-    ) -> Work: ...
-    def batch(self, transfers: Iterable[Union[Send, Recv]], *, timeout: Optional[float] = None) -> Work: ...
+    def send(self, array: Array, peer: int, tag: int = 0, **how: Unpack[_How]) -> Work: ...
+    def recv(self, array: Array, peer: int = ANY_RANK, tag: int = ANY_TAG, **how: Unpack[_How]) -> Work: ...
+    def batch(self, transfers: Iterable[Union[Send, Recv]], **how: Unpack[_How]) -> Work: ...
 
 def init(
     url: Optional[str] = None,

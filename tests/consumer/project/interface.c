@@ -17,6 +17,7 @@ static void expect(int good, const char* what) {
 static const tutti_call_options* options(void) {
   static tutti_call_options result = TUTTI_CALL_OPTIONS_INIT;
   result.timeout_ns = INT64_C(60000000000);
+  result.memory = TUTTI_HOST;
   return &result;
 }
 
@@ -73,6 +74,11 @@ static void use_movements(tutti_comm* comm) {
   EXPECT(tutti_broadcast(comm, out, 3, TUTTI_INT32, 0, NULL, NULL) == TUTTI_OK);
   EXPECT(tutti_barrier(comm, options(), NULL) == TUTTI_OK);
   EXPECT(memcmp(in, out, sizeof in) == 0);
+  tutti_call_options device = TUTTI_CALL_OPTIONS_INIT;
+  device.memory = TUTTI_CUDA;
+  device.device = 3;
+  EXPECT(device.stream == NULL && device.region == NULL);
+  EXPECT(tutti_broadcast(comm, out, 3, TUTTI_INT32, 0, &device, NULL) == TUTTI_ERROR_UNSUPPORTED);
 }
 
 static void note(void* state, int code, const char* message, int peer) {

@@ -90,13 +90,18 @@ void use_buffers() {
   expect(range.bytes() == 16 && pointer.count == range.count && from_buffer.data == range.data, "buffers");
   expect(constant.type == DataType::float32 && raw.bytes() == 16, "constant buffers");
   expect(Buffer().count == 0 && ConstBuffer().count == 0, "empty buffers");
+  const tutti::Memory device = tutti::Memory::cuda(3);
+  const Buffer there(values.data(), 4, DataType::float32, device);
+  expect(there.memory == device && ConstBuffer(there).memory.device() == 3, "memory of a device");
+  expect(range.memory == tutti::Memory() && range.memory.kind() == tutti::Memory::Kind::host, "host memory");
+  expect(!tutti::to_string(device).empty() && tutti::Memory::max_device > 3, "names of memory");
 }
 
 void use_reductions(Communicator& comm) {
   const std::vector<int> in = {1, 2, 3};
   std::vector<int> out(3);
   const std::vector<std::uint64_t> counts = {3};
-  const CallOptions options = {.timeout = 60s, .algorithm = {}};
+  const CallOptions options = {.timeout = 60s, .algorithm = {}, .stream = nullptr, .region = nullptr};
   comm.all_reduce(out, ReduceOp::sum).wait();
   comm.all_reduce(in, out, ReduceOp::user("add", add, true), options).wait();
   expect(out == in, "all_reduce");

@@ -1,6 +1,7 @@
 """Tests what counts as an array, what does not, and how long it lives."""
 
 import array
+import ctypes
 import gc
 import weakref
 
@@ -99,7 +100,10 @@ REFUSALS = {
     "unknown algorithm": (lambda c: c.barrier(algorithm="magic"), VALUE, 'no algorithm "magic" for barrier; it has: '),
     "negative time": (lambda c: c.all_reduce(zeros(), timeout=-1), VALUE, "negative"),
     "time that is not a number": (lambda c: c.barrier(timeout=float("nan")), VALUE, "NaN"),
-    "time as text": (lambda c: c.barrier(timeout="1s"), TYPE, None),
+    "time as text": (lambda c: c.barrier(timeout="1s"), TYPE, "wrong option or value: timeout"),
+    "an unknown option": (lambda c: c.all_reduce(zeros(), colour=1), TYPE, "wrong option or value: colour"),
+    "a stream": (lambda c: c.all_reduce(zeros(), stream=7), UNSUPPORTED, "nothing here can follow a stream"),
+    "a region": (lambda c: c.send(zeros(), 0, region=7), UNSUPPORTED, "nothing here can use a registered region"),
     "out of another size": (lambda c: c.all_reduce(zeros(3), zeros(4)), VALUE, "holds 4 elements, needs 3"),
     "out of another type": (lambda c: c.all_reduce(zeros(3), zeros(3, "int32")), VALUE, "in is float64, out is int32"),
     "in and out overlap": (overlapping, VALUE, "overlap"),
@@ -148,6 +152,65 @@ def test_tensors_that_cannot_be_had_say_why(comm):
         comm.all_reduce(torch.zeros(3, device="meta"))
     with pytest.raises(tutti.UnsupportedError, match="DLPack: .*layout"):
         comm.all_reduce(torch.zeros(3).to_sparse())
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("dimensions", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("offset", ctypes.c_uint64)]
+
+
+class _DLManagedTensor(ctypes.Structure):
+    _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
+
+
+class OnCuda:
+    """Claims to be a tensor of float32 on a CUDA device. No process can access its address, so touching it is a crash."""
+
+    kept = []  # what DLPack's consumers still refer to
+
+    def __init__(self, device, count):
+        self.device, self.count = device, count
+
+    def __dlpack_device__(self):
+        return 2, self.device
+
+    def __dlpack__(self, **_options):
+        shape, strides = (ctypes.c_int64 * 1)(self.count), (ctypes.c_int64 * 1)(1)
+        tensor = _DLTensor(0x1000, 2, self.device, 1, 2, 32, 1, shape, strides, 0)
+        managed = _DLManagedTensor(tensor, None, _DLManagedTensor._fields_[2][1](lambda _tensor: None))
+        self.kept.append((managed, shape, strides))
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(managed), b"dltensor", None)
+
+
+def test_the_memory_of_a_device_is_refused_on_all_ranks(comm):
+    there = OnCuda(comm.rank, 3 * comm.size)
+    calls = {
+        "all_reduce": lambda: comm.all_reduce(there),
+        "broadcast": lambda: comm.broadcast(there),
+        "all_gather": lambda: comm.all_gather(there),
+        "scan": lambda: comm.scan(there, OnCuda(comm.rank, 3 * comm.size)),
+    }
+    for name, call in calls.items():
+        with pytest.raises(tutti.UnsupportedError, match=name + ".*on a device.*memory of a CUDA device"):
+            call().wait()
+        here = numpy.ones(2)
+        comm.all_reduce(here).wait()
+        assert here.tolist() == [comm.size] * 2
+    with pytest.raises(tutti.UnsupportedError, match="memory of a CUDA device"):
+        comm.send(there, 0)
+    with pytest.raises(tutti.InvalidArgumentError, match="in is memory of the host, out is memory of CUDA device 4"):
+        comm.all_reduce(numpy.ones(5, "float32"), OnCuda(4, 5))
+    comm.barrier().wait()
+
+
+def test_host_memory_on_one_rank_is_a_mismatch(own):
+    mine = numpy.ones(3, "float32") if own.rank == 1 else OnCuda(0, 3)
+    with pytest.raises(tutti.MismatchError, match="on a device"):
+        own.all_reduce(mine).wait()
 
 
 def test_an_array_lives_as_long_as_its_operation(comm):

@@ -15,8 +15,8 @@ namespace {
 
 using test::Cluster;
 
-struct Memory {
-  explicit Memory(std::size_t count, std::size_t ranks) : in(count * ranks), out(count * ranks), n(count) {}
+struct Sides {
+  explicit Sides(std::size_t count, std::size_t ranks) : in(count * ranks), out(count * ranks), n(count) {}
   ConstBuffer input(std::size_t blocks = 1) const { return {in.data(), n * blocks, DataType::float32}; }
   Buffer output(std::size_t blocks = 1) { return {out.data(), n * blocks, DataType::float32}; }
   std::vector<float> in, out;
@@ -25,7 +25,7 @@ struct Memory {
 
 struct Named {
   const char* name;
-  std::function<Work(Communicator&, Memory&)> call;
+  std::function<Work(Communicator&, Sides&)> call;
 };
 
 const std::vector<Named>& calls() {
@@ -65,7 +65,7 @@ std::size_t fewest_allocations(Cluster& cluster, const Named& named, std::size_t
   constexpr int repetitions = 10;
   std::atomic<std::size_t> fewest = std::numeric_limits<std::size_t>::max();
   cluster.run([&](Communicator& communicator) {
-    Memory memory(count, static_cast<std::size_t>(communicator.size()));
+    Sides memory(count, static_cast<std::size_t>(communicator.size()));
     std::size_t before = 0;
     for (int window = 0; window < windows && fewest > 0; ++window) {
       for (int i = 0; i < repetitions; ++i) named.call(communicator, memory).wait();

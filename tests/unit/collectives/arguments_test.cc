@@ -51,14 +51,29 @@ TEST(Fingerprint, IsThatOfTheSidesThatARankHas) {
 TEST(Fingerprint, TellsDifferentCallsApart) {
   Elements elements;
   const Call base = elements.call(CollectiveKind::reduce, 8, 8);
-  std::vector<Call> others(6, base);
+  std::vector<Call> others(7, base);
   others[0].kind = CollectiveKind::broadcast;
   others[1].in.type = others[1].out.type = DataType::int32;
   others[2].in.count = 9;
   others[3].op = &ReduceOp::min;
   others[4].root = 1;
   others[5].part_of = Composite::split;
+  others[6].in.memory = others[6].out.memory = Memory::cuda(0);
   for (const Call& other : others) EXPECT_FALSE(fingerprint(base, 0, size) == fingerprint(other, 0, size));
+}
+
+// A rank may use another device than its peers, and a buffer that a rank does not have is ignored.
+TEST(Fingerprint, HasTheKindOfMemoryOnly) {
+  Elements elements;
+  Call call = elements.call(CollectiveKind::broadcast, 8, 8);
+  call.in.memory = call.out.memory = Memory::cuda(0);
+  const Fingerprint at_root = fingerprint(call, 0, size);
+  EXPECT_TRUE(at_root.on_device);
+  call.in.memory = Memory();
+  call.out.memory = Memory::cuda(5);
+  EXPECT_EQ(fingerprint(call, 1, size), at_root);
+  call.kind = CollectiveKind::barrier;
+  EXPECT_FALSE(fingerprint(call, 1, size).on_device);
 }
 
 TEST(Fingerprint, DigestsOnlyCountsThatAllRanksKnow) {
@@ -107,6 +122,37 @@ TEST(Check, SeesWhatIsInPlaceAndRefusesWhatOverlaps) {
   EXPECT_EQ(check(call, 1, size).status().code(), Code::invalid_argument);
 }
 
+TEST(Check, BothBuffersLieInTheSameMemory) {
+  Elements elements;
+  Call call = elements.call(CollectiveKind::all_reduce, 8, 8);
+  call.out.memory = Memory::cuda(1);
+  const Status mixed = check(call, 0, size).status();
+  EXPECT_EQ(mixed.code(), Code::invalid_argument);
+  EXPECT_EQ(mixed.message(), "in is memory of the host, out is memory of CUDA device 1");
+  call.in.memory = Memory::cuda(0);
+  EXPECT_EQ(check(call, 0, size).status().code(), Code::invalid_argument);
+  call.in.memory = Memory::cuda(1);
+  EXPECT_TRUE(check(call, 0, size).ok());
+  call.kind = CollectiveKind::reduce;
+  call.in.memory = Memory();
+  EXPECT_TRUE(check(call, 1, size).ok());  // only the root has an output
+}
+
+TEST(Check, AMessageLiesInHostMemory) {
+  float element = 0;
+  Transfer transfer{Transfer::Direction::send, Buffer(&element, 1, DataType::float32), 1, 0};
+  EXPECT_TRUE(check(transfer, size).ok());
+  transfer.buffer.memory = Memory::cuda(0);
+  EXPECT_EQ(check(transfer, size).code(), Code::unsupported);
+}
+
+TEST(Check, NothingUsesAStreamOrARegion) {
+  int anything = 0;
+  EXPECT_TRUE(check(CallOptions{.algorithm = "ring"}).ok());
+  EXPECT_EQ(check(CallOptions{.stream = &anything}).code(), Code::unsupported);
+  EXPECT_EQ(check(CallOptions{.region = &anything}).code(), Code::unsupported);
+}
+
 TEST(Call, IsTheSameDownToThePointers) {
   Elements elements;
   const Call call = elements.call(CollectiveKind::reduce, 8, 8);
@@ -119,12 +165,14 @@ TEST(Call, IsTheSameDownToThePointers) {
   Call again = scaled;
   again.op = &also_half;
   EXPECT_TRUE(is_same(scaled, again));
-  std::vector<Call> others(5, call);
+  std::vector<Call> others(7, call);
   others[0].in.data = elements.in.data() + 1;
   others[1].out.count = 9;
   others[2].in.type = DataType::int32;
   others[3].root = 1;
   others[4].in_counts = others[4].out_counts = std::span<const std::uint64_t>(&others[0].in.count, 1);
+  others[5].in.memory = Memory::cuda(0);
+  others[6].out.memory = Memory::cuda(0);
   for (const Call& other : others) EXPECT_FALSE(is_same(call, other));
 }
 

@@ -18,7 +18,7 @@ using test::MemberWorld;
 constexpr std::uint64_t window_bytes = 4096;
 using Pair = std::array<std::int32_t, 2>;
 
-struct Memory {
+struct BoardMemory {
   struct alignas(4096) Page {
     std::byte bytes[4096];
   };
@@ -29,7 +29,7 @@ struct Memory {
 
 // `Regular` is one of two ranks that share memory. Rank 0 broadcasts.
 struct Regular : MemberWorld {
-  Regular(Memory& memory, int rank) : MemberWorld(2, rank, false) {
+  Regular(BoardMemory& memory, int rank) : MemberWorld(2, rank, false) {
     auto segment = std::make_unique<test::PlainSegment>(
         memory.all().first(Board::segment_bytes(2, window_bytes)), memory.rings);
     auto board = std::make_unique<Board>(std::move(segment), rank, 2, window_bytes);
@@ -96,13 +96,13 @@ struct HabitsOfTwo : testing::Test {
     EXPECT_TRUE(received.status().ok());
     EXPECT_EQ(leaf.elements, root.elements);
   }
-  Memory memory;
+  BoardMemory memory;
   Regular root{memory, 0};
   Regular leaf{memory, 1};
 };
 
 TEST(Habits, KnowNothingAtFirst) {
-  Memory memory;
+  BoardMemory memory;
   Regular rank(memory, 0);
   Work work;
   EXPECT_FALSE(rank.repeat(rank.elements, work));
@@ -146,6 +146,18 @@ TEST_F(HabitsOfTwo, OtherBuffersAreNoRepetitionButTheSameProblem) {
   EXPECT_TRUE(root.attempt(others, work));
   EXPECT_TRUE(root.repeat(others, work));
   EXPECT_FALSE(root.repeat(root.elements, work));
+}
+
+TEST_F(HabitsOfTwo, OtherMemoryAtTheSameAddressOrAStreamIsNoRepetition) {
+  broadcast_once();
+  Work work;
+  ASSERT_TRUE(root.attempt(root.elements, work));
+  Call call = root.call(root.elements);
+  EXPECT_FALSE(root.habits.repeat(call, {.stream = &call}, work));
+  EXPECT_FALSE(root.habits.repeat(call, {.region = &call}, work));
+  call.in.memory = call.out.memory = Memory::cuda(0);
+  EXPECT_FALSE(root.habits.repeat(call, {}, work));
+  EXPECT_EQ(root.journal.next_collective(), 2u);
 }
 
 TEST_F(HabitsOfTwo, OtherCountsOrANamedAlgorithmAreNoHabit) {

@@ -53,6 +53,18 @@ TEST(Journal, CountsWhatWasCompletedBeforeTheFirstFailure) {
   EXPECT_EQ(book.journal.completed(), 1u);
 }
 
+TEST(Journal, WhatAllRanksRefuseCountsAsCompleted) {
+  Book book;
+  Operation refused, failed;
+  book.begin(refused);
+  book.begin(failed);
+  book.journal.end(refused, Status(Code::unsupported, "memory of a device"));
+  EXPECT_EQ(book.journal.completed(), 2u);
+  EXPECT_EQ(book.journal.collectives().entries().front().state, History::State::failed);
+  book.journal.end(failed, Status(Code::aborted, "failed"));
+  EXPECT_EQ(book.journal.completed(), 1u);
+}
+
 TEST(Journal, KeepsTransfersApart) {
   Book book;
   Operation transfer;

@@ -5,7 +5,8 @@
 namespace tutti {
 namespace {
 
-const Fingerprint call{.kind = CollectiveKind::broadcast, .type = DataType::float32, .root = 3, .count = 9};
+const Fingerprint call{
+    .kind = CollectiveKind::broadcast, .type = DataType::float32, .root = 3, .on_device = true, .count = 9};
 
 TEST(ControlNotes, ComeBackAsTheyWere) {
   const auto failure = decode_failure(encode(FailureNote{4, Status(Code::aborted, "why", 2)}));

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <tutti/buffer.h>
+#include <tutti/memory.h>
 #include <tutti/reduce_op.h>
 #include <tutti/types.h>
 
@@ -91,6 +92,20 @@ TEST(Buffer, TakesRangesOfElements) {
   static_assert(!std::is_constructible_v<Buffer, const std::vector<float>&>);
 }
 
+TEST(Buffer, IsHostMemoryUnlessItNamesAnother) {
+  std::array<float, 2> numbers{};
+  EXPECT_EQ(Buffer(numbers).memory, Memory());
+  EXPECT_EQ(Buffer().memory.kind(), Memory::Kind::host);
+  const Buffer there(numbers.data(), 2, DataType::float32, Memory::cuda(3));
+  EXPECT_EQ(ConstBuffer(there).memory, Memory::cuda(3));
+  EXPECT_EQ(there.memory.device(), 3);
+  EXPECT_NE(Memory::cuda(3), Memory::cuda(2));
+  EXPECT_NE(Memory::cuda(0), Memory());
+  EXPECT_EQ(Memory::cuda(Memory::max_device).device(), Memory::max_device);
+  EXPECT_EQ(to_string(Memory()), "memory of the host");
+  EXPECT_EQ(to_string(Memory::cuda(3)), "memory of CUDA device 3");
+}
+
 TEST(Fingerprint, ReadsLikeTheCall) {
   Fingerprint call{.type = DataType::float32, .op = ReduceOp::Kind::max, .root = 2, .count = 1024};
   const auto read = [&call](CollectiveKind kind) {
@@ -107,6 +122,8 @@ TEST(Fingerprint, ReadsLikeTheCall) {
   EXPECT_EQ(read(CollectiveKind::broadcast), "broadcast(count=1024, float32, root=2, algorithm=3)");
   EXPECT_EQ(to_string(call, "binomial"), "broadcast(count=1024, float32, root=2, algorithm=binomial)");
   EXPECT_EQ(known_bytes(call), 4096u);
+  call.on_device = true;
+  EXPECT_EQ(read(CollectiveKind::gather_v), "gather_v(float32, root=2, algorithm=3, on a device)");
 }
 
 TEST(Fingerprint, APartOfAnotherCallReadsLikeThatCall) {
@@ -120,10 +137,14 @@ TEST(Fingerprint, HoldsEveryRankBesideTheCallThatItIsPartOf) {
   Fingerprint call;
   for (const int root : {-1, 0, max_ranks - 1}) {
     for (const Composite part_of : {Composite::none, Composite::allocate}) {
-      call.root = root;
-      call.part_of = part_of;
-      EXPECT_EQ(call.root, root);
-      EXPECT_EQ(call.part_of, part_of);
+      for (const bool on_device : {false, true}) {
+        call.root = root;
+        call.on_device = on_device;
+        call.part_of = part_of;
+        EXPECT_EQ(call.root, root);
+        EXPECT_EQ(call.on_device, on_device);
+        EXPECT_EQ(call.part_of, part_of);
+      }
     }
   }
 }

@@ -17,7 +17,7 @@ FrameHeader sample() {
   header.id = 0x05060708;
   header.offset = 0x1112131415161718;
   header.message.tag = {0x21222324, 0x25262728, 0x3132333435363738};
-  header.message.call = {CollectiveKind::scatter, DataType::float64, ReduceOp::Kind::user, 9, -2,
+  header.message.call = {CollectiveKind::scatter, DataType::float64, ReduceOp::Kind::user, 9, -2, true,
                          Composite::split,        0x4142434445464748};
   header.message.bytes = 0x5152535455565758;
   return header;
@@ -43,6 +43,7 @@ TEST(Frame, IsLittleEndian) {
   EncodedFrameHeader wire;
   encode(sample(), wire);
   EXPECT_EQ(std::memcmp(wire.data(), "TUT1\x04\x04\0\x01\x04\x03\x02\x01", 12), 0);
+  EXPECT_EQ(std::memcmp(wire.data() + 40, "\x0b\x09\x09\x09\xfe\xff\xff\x02\x48\x47", 10), 0);
   EXPECT_EQ(wire[56], std::byte{0x58});
   EXPECT_EQ(wire[63], std::byte{0x51});
 }

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tutti/export.h>
+
+namespace tutti {
+
+// A `Memory` is the memory in which a buffer lies: that of the host, or that of a CUDA device.
+//
+// The library itself reads and writes host memory only. A collective on device memory that no part of it can
+// use ends with `unsupported` on all ranks, and a message with `unsupported` on the rank that asks. No such
+// call touches the memory. Memory that both the host and a device can access may be passed as either.
+class Memory {
+ public:
+  enum class Kind : std::uint8_t { host, cuda };
+
+  // Makes the memory of the host.
+  constexpr Memory() = default;
+  // Makes the memory of a device. `device` is its number in CUDA, at most `max_device`.
+  static constexpr Memory cuda(int device) { return Memory(Kind::cuda, device); }
+  static constexpr int max_device = (1 << 24) - 1;
+
+  constexpr Kind kind() const { return static_cast<Kind>(bits_ >> 24); }
+  // Returns the device's number; 0 for the host.
+  constexpr int device() const { return static_cast<int>(bits_ & max_device); }
+  friend constexpr bool operator==(const Memory&, const Memory&) = default;
+
+ private:
+  constexpr Memory(Kind kind, int device)
+      : bits_(static_cast<std::uint32_t>(kind) << 24 | static_cast<std::uint32_t>(device)) {}
+  std::uint32_t bits_ = 0;  // the kind in the highest byte, and the number of the device
+};
+
+// Returns "memory of the host" or "memory of CUDA device 3".
+TUTTI_API std::string to_string(const Memory& memory);
+
+}  // namespace tutti
