@@ -50,11 +50,6 @@ struct Context : TransportContext {
                                         static_cast<std::uint32_t>(rank)},
                                        deadline);
   }
-  security::Guard guard_for_stranger() const {
-    return security::Guard::accepting(options.credentials, security::Service::memory,
-                                      static_cast<std::uint32_t>(owner->rank()),
-                                      Deadline::after(options.handshake_timeout));
-  }
 
   const Options options;
   tutti::Transport& transport;

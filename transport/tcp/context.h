@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <memory>
 
-#include <asio/io_context.hpp>
-
 #include "transport/tcp/address.h"
 #include "transport/tcp/channels.h"
 #include "transport/tcp/congestion.h"
@@ -30,8 +28,7 @@ struct Context : TransportContext {
 
   const Options options;
   const Congestion congestion;
-  asio::io_context io{ASIO_CONCURRENCY_HINT_UNSAFE};  // never run; see socket.h
-  Address address;                                    // ours, as published
+  Address address;  // ours, as published
   std::unique_ptr<std::byte[], Free> scratch;
   Channels channels;
 };
