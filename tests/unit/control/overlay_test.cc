@@ -99,7 +99,7 @@ class World {
       EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
       connected.push_back(address.text());
       ends.emplace_back(both[1]);
-      return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false);
+      return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard));
     };
     auto listener = listen_on("127.0.0.1", 0, 0).take();
     port = port_of(listener);
@@ -280,7 +280,7 @@ std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silen
     int both[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
     ends.emplace_back(both[1]);
-    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false, error);
+    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), error);
   };
   if (silent) options.connect = unanswered;
   Losses events;
