@@ -73,7 +73,8 @@ Liveness::~Liveness() {
 bool Liveness::forked() const { return born_ != fork_generation(); }
 
 void Liveness::meet(int rank, std::vector<PeerInfo> peers) {
-  overlay_options_ = {rank, std::move(peers), options_.limit, address_.nonce, options_.credentials};
+  overlay_options_ = {rank,           std::move(peers),     options_.limit,
+                      address_.nonce, options_.credentials, options_.hello_limit};
 }
 
 void Liveness::start(ControlEvents& events) {
