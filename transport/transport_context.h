@@ -17,10 +17,9 @@ namespace tutti {
 // and `unwatch` need a driver, so call them only between `start` and `stop`.
 struct TransportContext : EventLoop {
   // Makes the driver poll `transport` from now on.
-  void start(Driver& by, TransportOwner& serving, const MessageLimits& agreed, Pollable& transport) {
+  void start(Driver& by, TransportOwner& serving, Pollable& transport) {
     driver = &by;
     owner = &serving;
-    limits = agreed;
     driver->assert_driven();
     driver->add(transport);
   }
@@ -52,7 +51,6 @@ struct TransportContext : EventLoop {
 
   Driver* driver = nullptr;  // null before `start` and after `stop`
   TransportOwner* owner = nullptr;
-  MessageLimits limits;
 };
 
 }  // namespace tutti

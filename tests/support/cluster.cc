@@ -15,10 +15,10 @@ namespace tutti::test {
 namespace {
 
 std::unique_ptr<Transport> make_transport(const std::string& name, const std::shared_ptr<inproc::Hub>& hub,
-                                          int rank) {
-  if (name == "inproc") return inproc::create({.hub = hub, .rank = rank});
-  if (name == "shm") return shm::create({.ring = 16 * 1024}).take();
-  if (name == "tcp") return tcp::create({}).take();
+                                          int rank, const MessageLimits& limits) {
+  if (name == "inproc") return inproc::create({.hub = hub, .rank = rank, .limits = limits});
+  if (name == "shm") return shm::create({.ring = 16 * 1024, .limits = limits}).take();
+  if (name == "tcp") return tcp::create({.limits = limits}).take();
   throw std::invalid_argument("no transport '" + name + "' is known to tests/support/cluster.cc");
 }
 
@@ -43,7 +43,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
     peers[i].host = "test";
     peers[i].boot_id = "test";
     peers[i].pid = static_cast<std::int64_t>(i) + 1000;
-    auto transport = make_transport(options.transport, hub, peers[i].rank);
+    auto transport = make_transport(options.transport, hub, peers[i].rank, options.limits);
     if (options.decorate) transport = options.decorate(peers[i].rank, std::move(transport));
     transports[i].push_back(std::move(transport));
     peers[i].addresses[options.transport] = transports[i].front()->address();

@@ -111,12 +111,11 @@ FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const Transpo
 FaultyTransport::~FaultyTransport() = default;
 
 // Only the driving thread calls this. It drives `driver`, but the thread-safety analysis cannot see that.
-Status FaultyTransport::start(Driver& driver, TransportOwner& owner,
-                              const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+Status FaultyTransport::start(Driver& driver, TransportOwner& owner) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   driver_ = &driver;
   owner_ = &owner;
   driver.add(*this);
-  return inner_->start(driver, *this, limits);
+  return inner_->start(driver, *this);
 }
 
 void FaultyTransport::stop() TUTTI_NO_THREAD_SAFETY_ANALYSIS {

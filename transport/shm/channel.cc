@@ -20,7 +20,7 @@ constexpr std::size_t read_budget = 512 * 1024;
 }  // namespace
 
 Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
-    : StreamChannel(peer, *context.owner, context.limits),
+    : StreamChannel(peer, *context.owner, context.limits_with(peer)),
       context_(context),
       connect_timeout_(connect_timeout) {}
 

@@ -42,7 +42,7 @@ Status Transport::prepare() {
   }
   if (const Status possible = try_segment(); !possible.ok()) return possible;
   if (const Status possible = context_.bell.create(); !possible.ok()) return possible;
-  context_.address = {"tutti-" + std::to_string(numbers[0]), geteuid(), numbers[1]};
+  context_.address = {"tutti-" + std::to_string(numbers[0]), geteuid(), numbers[1], context_.options.limits};
   auto socket = listen_local(context_.address.name);
   if (!socket.ok()) return socket.status();
   const meeting::ListenerOptions listening{.name = "shm",
@@ -71,8 +71,8 @@ Status Transport::can_reach(const PeerInfo& peer) const {
   return {};
 }
 
-Status Transport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
-  context_.start(driver, owner, limits, *this);
+Status Transport::start(Driver& driver, TransportOwner& owner) {
+  context_.start(driver, owner, *this);
   const Status heard = context_.watch(context_.bell.descriptor(), EPOLLIN, context_.bell);
   return heard.ok() ? listener_->start(owner.rank()) : heard;
 }

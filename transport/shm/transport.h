@@ -22,7 +22,7 @@ class Transport final : public tutti::Transport, public meeting::Port, public Po
   std::string_view name() const override { return "shm"; }
   std::string address() const override { return format(context_.address); }
   Status can_reach(const PeerInfo& peer) const override;
-  Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
+  Status start(Driver& driver, TransportOwner& owner) override;
   std::unique_ptr<tutti::Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
   bool can_share() const override { return true; }
   void share(ShareRequest& request) override { requests_.share(request); }

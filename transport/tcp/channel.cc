@@ -41,7 +41,7 @@ std::size_t frame_bytes(const OutgoingFrame& frame) {
 }  // namespace
 
 Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
-    : StreamChannel(peer, *context.owner, context.limits),
+    : StreamChannel(peer, *context.owner, context.limits_with(peer)),
       context_(context),
       connect_timeout_(connect_timeout) {
   accept_stripes();

@@ -26,6 +26,12 @@ struct Context : TransportContext {
     void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t(64)); }
   };
 
+  // Returns the limits of messages between this rank and a peer.
+  MessageLimits limits_with(int rank) const {
+    const auto theirs = published_by(peer(rank));
+    return theirs ? minimum(address.limits, theirs->limits) : address.limits;
+  }
+
   const Options options;
   const Congestion congestion;
   Address address;  // ours, as published

@@ -59,6 +59,7 @@ Status Transport::listen() {
   const auto nonce = random_number();
   if (!nonce.ok()) return nonce.status();
   context_.address.nonce = *nonce;
+  context_.address.limits = options.limits;
   if (options.bind.empty()) return Status(Code::invalid_argument, "tcp: no address to listen on");
   for (std::size_t i = 0; i < options.bind.size(); ++i) {
     const bool advertised = i < options.advertise.size();
@@ -110,8 +111,8 @@ Status Transport::can_reach(const PeerInfo& peer) const {
       peer.rank);
 }
 
-Status Transport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
-  context_.start(driver, owner, limits, *this);
+Status Transport::start(Driver& driver, TransportOwner& owner) {
+  context_.start(driver, owner, *this);
   for (auto& listener : listeners_) {
     const Status started = listener->start(owner.rank());
     if (!started.ok()) return started.with_context("tcp");
