@@ -217,7 +217,7 @@ TEST(TcpReach, LoopbackAddressesStayOnTheirHost) {
   EXPECT_EQ(transport->can_reach(peer).code(), Code::unreachable);
   peer.addresses["tcp"] = "nonsense";
   EXPECT_EQ(transport->can_reach(peer).code(), Code::unreachable);
-  peer.addresses["tcp"] = "127.0.0.1:1/0000000000000000";
+  peer.addresses["tcp"] = "127.0.0.1:1/0000000000000000/131072,1048576,131072";
   EXPECT_TRUE(transport->can_reach(peer).ok());
 }
 
