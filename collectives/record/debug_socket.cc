@@ -21,7 +21,7 @@
 
 #include "core/fork_guard.h"
 #include "core/signals_blocked.h"
-#include "transport/meeting/accept.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti {
 

@@ -17,6 +17,7 @@
 #include "core/random.h"
 #include "core/signals_blocked.h"
 #include "transport/driver/futex.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti {
 
@@ -40,7 +41,8 @@ int milliseconds_until(Clock::time_point when) {
 }  // namespace
 
 Result<std::unique_ptr<Liveness>> Liveness::create(const LivenessOptions& options) {
-  auto listener = liveness::listen_on(options.bind, options.first_port, options.last_port);
+  auto listener =
+      meeting::listen_on("control connections", options.bind, options.first_port, options.last_port);
   if (!listener.ok()) return listener.status();
   std::unique_ptr<Liveness> made(new Liveness(options, *std::move(listener)));
   if (!made->wake_)

@@ -1,6 +1,5 @@
 #include "control/liveness/stream.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <span>
@@ -16,7 +15,6 @@
 namespace tutti::liveness {
 namespace {
 
-constexpr int backlog = 1024;
 // At most this many bytes are read at once.
 constexpr std::size_t read_bytes = 64 * 1024;
 
@@ -92,31 +90,6 @@ bool Stream::end(int error) {
   refused_ = error == ECONNREFUSED;
   why_ = error == EPIPE ? "its control connection was closed without a goodbye" : error_text(error);
   return false;
-}
-
-Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port) {
-  int error = EINVAL;
-  for (std::uint32_t port = first_port; port <= std::max(first_port, last_port); ++port) {
-    const auto address = tutti::parse_address(host, static_cast<std::uint16_t>(port));
-    if (!address) break;
-    Descriptor socket = open_socket(address->family());
-    const int on = 1;
-    if (port != 0) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (address->family() == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (socket && bind(socket.get(), address->raw(), address->length) == 0 &&
-        listen(socket.get(), backlog) == 0) {
-      return socket;
-    }
-    error = errno;
-    if (error != EADDRINUSE && error != EACCES) break;
-  }
-  if (first_port != 0 && last_port >= first_port && error == EADDRINUSE) {
-    return Status(Code::resource_exhausted, "control connections: no port of " + std::to_string(first_port) +
-                                                "-" + std::to_string(last_port) +
-                                                " (TUTTI_PORT_RANGE) is free on " + host);
-  }
-  return Status(error == EMFILE || error == ENFILE ? Code::resource_exhausted : Code::invalid_argument,
-                "control connections: cannot listen on " + host + ": " + error_text(error));
 }
 
 std::uint16_t port_of(const Descriptor& listener) {

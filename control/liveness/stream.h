@@ -7,14 +7,13 @@
 #include <string_view>
 
 #include <tutti/address.h>
-#include <tutti/status.h>
 
 #include "core/descriptor.h"
 #include "core/security/guard.h"
 #include "transport/meeting/connection.h"
 
-// In the control plane, only this file and `meeting::Listener` make sockets. Nothing here blocks. All sockets
-// are close-on-exec, and a forked child has /dev/null in their place.
+// This file has the connections of the control plane. Nothing here blocks. All sockets are close-on-exec, and
+// a forked child has /dev/null in their place.
 namespace tutti::liveness {
 
 // A `Stream` is a TCP connection with its unsent and received bytes. No byte passes before its guard has let
@@ -69,9 +68,6 @@ class Stream {
   std::string unsent_, received_, why_;
 };
 
-// Listens on exactly the address `host`, at the first free port of the range, or at any port if `first_port`
-// is zero.
-Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port);
 std::uint16_t port_of(const Descriptor& listener);
 // Starts connecting. Returns null if the attempt cannot even be started now.
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);

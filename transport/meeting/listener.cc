@@ -10,7 +10,7 @@
 
 #include "core/error_text.h"
 #include "core/security/crowd.h"
-#include "transport/meeting/accept.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti::meeting {
 namespace {

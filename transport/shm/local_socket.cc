@@ -8,7 +8,7 @@
 #include <sys/un.h>
 
 #include "core/error_text.h"
-#include "transport/meeting/accept.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti::shm {
 namespace {

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "core/error_text.h"
-#include "transport/meeting/accept.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti::tcp {
 namespace {
@@ -21,7 +21,6 @@ constexpr int keepalive_idle_s = 30;
 constexpr int keepalive_interval_s = 10;
 constexpr int keepalive_probes = 6;
 constexpr unsigned user_timeout_ms = 120'000;
-constexpr int backlog = 4096;  // the kernel takes the smaller of this and net.core.somaxconn
 
 asio::error_code last_error() { return system_error(errno); }
 
@@ -31,31 +30,12 @@ void set_option(int descriptor, int level, int name, T value) {
   static_cast<void>(setsockopt(descriptor, level, name, &value, sizeof value));
 }
 
-Descriptor open_socket(const Endpoint& endpoint, const SocketSetup& setup) {
-  const int family = endpoint.protocol().family();
-  Descriptor made =
-      Descriptor::guarded(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
-  if (!made) return made;
+void prepare(int descriptor, const SocketSetup& setup) {
   if (setup.buffer > 0) {
-    set_option(made.get(), SOL_SOCKET, SO_SNDBUF, setup.buffer);
-    set_option(made.get(), SOL_SOCKET, SO_RCVBUF, setup.buffer);
+    set_option(descriptor, SOL_SOCKET, SO_SNDBUF, setup.buffer);
+    set_option(descriptor, SOL_SOCKET, SO_RCVBUF, setup.buffer);
   }
-  set_congestion(made.get(), setup.congestion);
-  return made;
-}
-
-Descriptor listen_on(const Endpoint& endpoint, const SocketSetup& setup, asio::error_code& error) {
-  error = {};
-  Descriptor made = open_socket(endpoint, setup);
-  // This allows a port where connections of an earlier run linger, but not one that has a listener.
-  if (made && endpoint.port() != 0) set_option(made.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (made && endpoint.address().is_v6()) set_option(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
-  if (!made || ::bind(made.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
-      ::listen(made.get(), backlog) != 0) {
-    error = last_error();
-    made.reset();
-  }
-  return made;
+  set_congestion(descriptor, setup.congestion);
 }
 
 // `ask` is getsockname() or getpeername().
@@ -71,25 +51,19 @@ std::optional<Endpoint> endpoint_of(int descriptor, int (*ask)(int, sockaddr*, s
 
 Result<Descriptor> listen(const asio::ip::address& address, std::uint16_t first_port, std::uint16_t last_port,
                           const SocketSetup& setup) {
-  asio::error_code error;
-  for (std::uint32_t port = first_port; port <= std::max(first_port, last_port); ++port) {
-    Descriptor made = listen_on(Endpoint(address, static_cast<std::uint16_t>(port)), setup, error);
-    if (!error) return made;
-    if (error != asio::error::address_in_use && error != asio::error::access_denied) break;
-  }
-  std::string where = address.to_string();
-  if (first_port != 0) where += " port " + std::to_string(first_port);
-  if (last_port > first_port) where += "-" + std::to_string(last_port);
-  return Status(is_scarcity(error) ? Code::resource_exhausted : Code::invalid_argument,
-                "tcp: cannot listen on " + where + ": " + text_of(error));
+  return meeting::listen_on("tcp", address.to_string(), first_port, last_port,
+                            [&setup](int descriptor) { prepare(descriptor, setup); });
 }
 
 Descriptor begin_connect(const Endpoint& endpoint, const SocketSetup& setup, asio::error_code& error) {
-  Descriptor made = open_socket(endpoint, setup);
+  const int family = endpoint.protocol().family();
+  Descriptor made =
+      Descriptor::guarded(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
   if (!made) {
     error = last_error();
     return made;
   }
+  prepare(made.get(), setup);
   if (!setup.local.is_unspecified() && setup.local.is_v4() == endpoint.address().is_v4()) {
     const Endpoint from(setup.local, 0);
     set_option(made.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);

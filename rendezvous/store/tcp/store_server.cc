@@ -31,7 +31,7 @@
 #include "core/signals_blocked.h"
 #include "rendezvous/store/tcp/store_connection.h"
 #include "rendezvous/store/tcp/stream.h"
-#include "transport/meeting/accept.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti::tcp {
 namespace {
