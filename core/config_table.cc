@@ -78,11 +78,13 @@ constexpr Config::Variable table[] = {
                 "same choice.",
      .shapes_wire = true},
     {.name = "TUTTI_EAGER_LIMIT", .member = &Config::eager_limit, .default_value = "128K",
-     .meaning = "Messages up to this size are sent eagerly; larger ones use a rendezvous: they wait for the receive.",
-     .most = 1 << 30, .shapes_wire = true},
+     .meaning = "Messages up to this size are sent eagerly; larger ones use a rendezvous: they wait for the receive. "
+                "Of two processes, the smaller value counts.",
+     .most = 1 << 30},
     {.name = "TUTTI_EAGER_CREDIT", .member = &Config::eager_credit, .default_value = "1M",
-     .meaning = "The largest number of eager bytes from one peer that no receive has claimed; bounds memory per peer.",
-     .least = 1024, .most = 1 << 30, .shapes_wire = true},
+     .meaning = "The largest number of eager bytes from one peer that no receive has claimed; bounds memory per peer. Of two "
+                "processes, the smaller value counts.",
+     .least = 1024, .most = 1 << 30},
     {.name = "TUTTI_TCP_SOCKET_BUFFER", .member = &Config::tcp_socket_buffer, .default_value = "0",
      .meaning = "The send and receive buffer of each TCP socket. 0: the kernel's choice.",
      .most = 1 << 30},
@@ -97,8 +99,8 @@ constexpr Config::Variable table[] = {
      .meaning = "How long a waiting thread polls before it sleeps. On hosts with more ranks than cores threads never "
                 "poll."},
     {.name = "TUTTI_FRAGMENT", .member = &Config::fragment, .default_value = "128K",
-     .meaning = "The largest piece in which a message's payload travels.",
-     .least = 1024, .most = 128 * 1024, .shapes_wire = true},
+     .meaning = "The largest piece in which a message's payload travels. Of two processes, the smaller value counts.",
+     .least = 1024, .most = 128 * 1024},
     {.name = "TUTTI_SHM_WINDOW", .member = &Config::shm_window, .default_value = "1M",
      .meaning = "The shared memory of each rank, for each communicator, through which collectives on one host move "
                 "their data. 0: collectives on one host use messages.",

@@ -9,12 +9,12 @@
 
 #include "transport/channel.h"
 #include "transport/driver/driver.h"
+#include "transport/message_limits.h"
 #include "transport/peer.h"
 #include "transport/shared_segment.h"
 
 namespace tutti {
 
-struct MessageLimits;
 class TransportOwner;
 
 // A `Transport` moves bytes between ranks by one mechanism. A plain function `create(options)` in its folder
@@ -26,8 +26,8 @@ class Transport {
   // Returns the name by which users choose the transport, and under which peers find its address in
   // `PeerInfo::addresses`.
   virtual std::string_view name() const = 0;
-  // Returns the text that a peer's transport needs to reach this one. It is opaque to all other code, and
-  // valid after creation.
+  // Returns the text that a peer's transport needs to reach this one. It contains this transport's
+  // MessageLimits, is opaque to all other code, and is valid after creation.
   virtual std::string address() const = 0;
   // Returns ok, or why this transport cannot reach that peer. It decides without communication, from the
   // `PeerInfo` of both ranks, which all ranks know. The answer must be symmetrical: the peer's transport must
@@ -35,7 +35,7 @@ class Transport {
   virtual Status can_reach(const PeerInfo& peer) const = 0;
 
   // Starts answering peers. The driving thread calls it, once. Peers may have tried to connect before that.
-  virtual Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) = 0;
+  virtual Status start(Driver& driver, TransportOwner& owner) = 0;
   // Returns a channel to that peer, without waiting for a connection. The channel connects when it sends its
   // first message, unless the peer has connected before. It gives up connecting after `connect_timeout`. If
   // both sides connect at the same time, the transport must let exactly one connection survive. There is one
@@ -58,14 +58,6 @@ class Transport {
   // must notice that it will get none. (Closing a listening socket tells such a peer.) Otherwise the peer
   // waits until its `connect_timeout`.
   virtual void stop() = 0;
-};
-
-// `MessageLimits` are the sizes that both ends of a connection must agree on. `init` checks that they are
-// equal on all ranks.
-struct MessageLimits {
-  std::uint32_t eager = 128 * 1024;     // a message of at most this size is sent without asking the receiver
-  std::uint32_t credit = 1024 * 1024;   // this rank stores at most this many unclaimed bytes from one peer
-  std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this size
 };
 
 // The `TransportOwner` is the object that transports notify: the mesh. Only the driving thread calls it.

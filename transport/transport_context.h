@@ -4,7 +4,7 @@
 #include <string>
 
 #include "transport/driver/driver.h"
-#include "transport/driver/timers.h"
+#include "transport/driver/event_loop.h"
 #include "transport/transport.h"
 
 namespace tutti {
@@ -13,13 +13,13 @@ namespace tutti {
 // Each transport derives its own `Context` from it. After `start`, only the driving thread touches it.
 //
 // `timers` run only if the transport's `poll` calls `timers.run()`. The driver wakes up for them only if the
-// transport's `next_deadline` returns `timers.next()`, or an earlier time.
-struct TransportContext {
+// transport's `next_deadline` returns `timers.next()`, or an earlier time. The functions `watch`, `rewatch`
+// and `unwatch` need a driver, so call them only between `start` and `stop`.
+struct TransportContext : EventLoop {
   // Makes the driver poll `transport` from now on.
-  void start(Driver& by, TransportOwner& serving, const MessageLimits& agreed, Pollable& transport) {
+  void start(Driver& by, TransportOwner& serving, Pollable& transport) {
     driver = &by;
     owner = &serving;
-    limits = agreed;
     driver->assert_driven();
     driver->add(transport);
   }
@@ -31,19 +31,15 @@ struct TransportContext {
     driver = nullptr;
   }
 
-  // `watch` makes the driver call `handler` when the descriptor is ready (`Driver::watch`). The handler does
-  // not learn which descriptor is ready. So a handler that watches several must tell them apart by their
-  // events, or each descriptor needs its own handler. The functions `watch`, `rewatch` and `unwatch` need a
-  // driver, so call them only between `start` and `stop`.
-  Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+  Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) final {
     driver->assert_driven();
     return driver->watch(descriptor, events, handler);
   }
-  void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
+  void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) final {
     driver->assert_driven();
     driver->rewatch(descriptor, events, handler);
   }
-  void unwatch(int descriptor) {
+  void unwatch(int descriptor) final {
     driver->assert_driven();
     driver->unwatch(descriptor);
   }
@@ -53,10 +49,8 @@ struct TransportContext {
   // Returns whether a peer is on this machine, possibly in another container.
   bool same_host(int rank) const { return peer(rank).boot_id == peer(owner->rank()).boot_id; }
 
-  Timers timers;
   Driver* driver = nullptr;  // null before `start` and after `stop`
   TransportOwner* owner = nullptr;
-  MessageLimits limits;
 };
 
 }  // namespace tutti

@@ -164,9 +164,7 @@ MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
   options.rank = rank;
   options.peers = std::move(peers);
   options.transports = std::move(setup.transports);
-  options.limits = {.eager = static_cast<std::uint32_t>(setup.config.eager_limit),
-                    .credit = static_cast<std::uint32_t>(setup.config.eager_credit),
-                    .fragment = static_cast<std::uint32_t>(setup.config.fragment)};
+  options.limits = limits_of(setup.config);
   return options;
 }
 

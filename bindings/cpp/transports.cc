@@ -23,6 +23,7 @@ Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
   options.socket_buffer = static_cast<int>(setup.config.tcp_socket_buffer);
   options.sockets = static_cast<int>(setup.config.tcp_sockets);
   options.congestion = setup.config.tcp_congestion;
+  options.limits = limits_of(setup.config);
   options.credentials = setup.credentials;
   if (setup.config.port_range) {
     options.first_port = setup.config.port_range->first;
@@ -34,6 +35,7 @@ Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
 Result<std::unique_ptr<Transport>> create_shm(const TransportSetup& setup) {
   shm::Options options;
   options.ring = std::bit_ceil(setup.config.shm_ring);
+  options.limits = limits_of(setup.config);
   options.credentials = setup.credentials;
   return shm::create(options);
 }
@@ -89,6 +91,12 @@ Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup) {
   }
   if (addresses.empty()) return Status(Code::unreachable, "no network interface has an address");
   return addresses;
+}
+
+MessageLimits limits_of(const Config& config) {
+  return {.eager = static_cast<std::uint32_t>(config.eager_limit),
+          .credit = static_cast<std::uint32_t>(config.eager_credit),
+          .fragment = static_cast<std::uint32_t>(config.fragment)};
 }
 
 std::span<const TransportEntry> transport_entries() { return entries; }

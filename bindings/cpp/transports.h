@@ -25,6 +25,9 @@ struct TransportSetup {
   security::SharedCredentials credentials = {};
 };
 
+// Returns the limits of messages that the configuration asks for.
+MessageLimits limits_of(const Config& config);
+
 struct TransportEntry {
   std::string_view name;
   std::string_view meaning;

@@ -21,6 +21,7 @@
 
 #include "core/fork_guard.h"
 #include "core/signals_blocked.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti {
 
@@ -110,7 +111,7 @@ void DebugServer::run() {
     const Descriptor client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (client) {
       answer(client.get());
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+    } else if (meeting::is_scarcity(errno)) {
       poll(&watched[1], 1, 100);  // the client stays in the queue, so polling the listener would not sleep
     }
   }

@@ -17,6 +17,7 @@
 #include "core/random.h"
 #include "core/signals_blocked.h"
 #include "transport/driver/futex.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti {
 
@@ -40,7 +41,8 @@ int milliseconds_until(Clock::time_point when) {
 }  // namespace
 
 Result<std::unique_ptr<Liveness>> Liveness::create(const LivenessOptions& options) {
-  auto listener = liveness::listen_on(options.bind, options.first_port, options.last_port);
+  auto listener =
+      meeting::listen_on("control connections", options.bind, options.first_port, options.last_port);
   if (!listener.ok()) return listener.status();
   std::unique_ptr<Liveness> made(new Liveness(options, *std::move(listener)));
   if (!made->wake_)
@@ -73,7 +75,8 @@ Liveness::~Liveness() {
 bool Liveness::forked() const { return born_ != fork_generation(); }
 
 void Liveness::meet(int rank, std::vector<PeerInfo> peers) {
-  overlay_options_ = {rank, std::move(peers), options_.limit, address_.nonce, options_.credentials};
+  overlay_options_ = {rank,           std::move(peers),     options_.limit,
+                      address_.nonce, options_.credentials, options_.hello_limit};
 }
 
 void Liveness::start(ControlEvents& events) {

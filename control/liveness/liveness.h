@@ -23,7 +23,8 @@ struct LivenessOptions {
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
   std::chrono::nanoseconds limit{std::chrono::seconds(10)};
-  security::SharedCredentials credentials = {};  // null if connections have no guard
+  security::SharedCredentials credentials = {};                   // null if connections have no guard
+  std::chrono::nanoseconds hello_limit{std::chrono::seconds(5)};  // for a new connection to say who it is
 };
 
 // `Liveness` is the control plane over TCP (docs/protocol.md): a thread that runs an Overlay.

@@ -21,6 +21,8 @@ constexpr std::chrono::seconds first_contact{10};
 constexpr std::chrono::seconds others_turn{1};
 constexpr std::chrono::milliseconds goodbye_limit{500};
 constexpr int heartbeats_per_limit = 4;
+// A rank has few neighbours, so few connections at once are strangers that will become welcome.
+constexpr std::size_t most_strangers = 64;
 
 // This is the finaliser of splitmix64 (Steele, Lea, Flood 2014).
 std::uint64_t mix(std::uint64_t x) {
@@ -34,7 +36,13 @@ std::uint64_t mix(std::uint64_t x) {
 Overlay::Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events)
     : options_(std::move(options)),
       interval_(options_.limit / heartbeats_per_limit),
-      listener_(std::move(listener)),
+      listener_(
+          std::make_unique<meeting::Listener>(loop_, std::move(listener), *this,
+                                              meeting::ListenerOptions{.name = "control",
+                                                                       .service = security::Service::control,
+                                                                       .credentials = options_.credentials,
+                                                                       .hello_limit = options_.hello_limit,
+                                                                       .most_strangers = most_strangers})),
       events_(events),
       presence_(options_.peers.size(), Presence::here),
       here_(options_.peers.size()) {
@@ -47,6 +55,7 @@ Overlay::Overlay(OverlayOptions options, Descriptor listener, ControlEvents& eve
 }
 
 void Overlay::start(Clock::time_point now) {
+  static_cast<void>(listener_->start(options_.rank));  // a PollLoop can watch anything
   both_tried_at_ = now + 2 * others_turn;
   mend(now, now);
 }
@@ -225,7 +234,6 @@ void Overlay::on_left(int rank, int from) {
 void Overlay::fence(const std::string& why) {
   fenced_ = true;
   contacts_.clear();
-  strangers_.clear();
   listener_.reset();
   events_.on_fenced(given_up(describe(options_.rank), options_.rank, why));
 }
@@ -243,7 +251,7 @@ void Overlay::leave(Clock::time_point now) {
   stop_at_ = now + goodbye_limit;
   Frame made = frame(FrameKind::left);
   made.target = made.origin;
-  strangers_.clear();
+  if (listener_ != nullptr) listener_->stop();
   for (auto& [rank, contact] : contacts_) {
     if (contact.phase != Phase::open) continue;
     write(contact, made);

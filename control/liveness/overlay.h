@@ -16,11 +16,12 @@
 
 #include "control/liveness/address.h"
 #include "control/liveness/frame.h"
+#include "control/liveness/poll_loop.h"
 #include "control/liveness/stream.h"
 #include "control/plane.h"
 #include "core/backoff.h"
 #include "core/descriptor.h"
-#include "core/security/refusals.h"
+#include "transport/meeting/listener.h"
 #include "transport/peer.h"
 
 namespace tutti::liveness {
@@ -34,6 +35,7 @@ struct OverlayOptions {
       std::chrono::seconds(10)};                 // a neighbour that is silent for this long is lost
   std::uint64_t nonce = 0;                       // the nonce in our published address
   security::SharedCredentials credentials = {};  // null if connections have no guard
+  std::chrono::nanoseconds hello_limit{std::chrono::seconds(5)};  // for a new connection to say who it is
   // Makes connections; tests replace it.
   std::function<std::unique_ptr<Stream>(const SocketAddress&, security::Guard)> connect = connect_to;
 };
@@ -47,7 +49,7 @@ struct OverlayOptions {
 // for `OverlayOptions::limit` is lost at once. A rank that finds another one lost tells all its neighbours,
 // which tell theirs. The lost rank is notified too: if it is still alive, it learns that it was given up.
 // Then the ring closes around the gap.
-class Overlay {
+class Overlay final : public meeting::Port {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
 
@@ -72,8 +74,6 @@ class Overlay {
   enum class Presence : std::uint8_t { here, left, lost };
   enum class Phase : std::uint8_t { absent, connecting, greeting, open, closing };
   static constexpr Clock::time_point never = Clock::time_point::max();
-  // A connection without a hello is closed after this time.
-  static constexpr std::chrono::milliseconds hello_limit{5000};
   static constexpr Backoff between_refusals{std::chrono::milliseconds(10), std::chrono::milliseconds(80)};
 
   // A `Contact` is a rank that we are linked with, or should be.
@@ -96,10 +96,10 @@ class Overlay {
     std::string failed;             // why the last attempt to connect failed; empty if nothing answered
     bool lacks_descriptor = false;  // whether that attempt lacked a descriptor
   };
-  struct Stranger {
+  // A `Closing` is a connection whose last bytes are being written.
+  struct Closing {
     std::unique_ptr<Stream> stream;
     Clock::time_point due;
-    std::uint64_t origin = 0;  // as in security::Crowd
   };
   struct Lost {
     int rank;
@@ -122,13 +122,13 @@ class Overlay {
   Frame frame(FrameKind kind) const;
   std::string unreached(int rank, const Contact& contact) const;
 
-  // overlay_strangers.cc has the functions for connections that others make, until they have said who they
-  // are.
-  void accept(Clock::time_point now);
-  void greet_strangers(Clock::time_point now);
-  bool greet(Stranger& stranger, Clock::time_point now);
-  bool welcome(Stranger& stranger, const Hello& hello, Clock::time_point now);
+  // overlay_strangers.cc has the functions of the port where others connect.
+  std::size_t hello_bytes() const override { return liveness::hello_bytes; }
+  bool begins_like_hello(std::span<const std::byte> bytes) const override;
+  std::optional<std::uint32_t> claimed_rank(std::span<const std::byte> hello) const override;
+  void on_hello(meeting::Guest guest) override;
   Verdict judge(const Hello& hello) const;
+  void turn_away(Verdict verdict, const Hello& hello, std::unique_ptr<Stream> stream);
 
   // overlay_links.cc has the functions for connections with neighbours.
   void try_connect(int rank, Contact& contact, Clock::time_point now);
@@ -148,22 +148,20 @@ class Overlay {
 
   const OverlayOptions options_;
   const std::chrono::nanoseconds interval_;  // between heartbeats
-  Descriptor listener_;
+  PollLoop loop_;
+  std::unique_ptr<meeting::Listener> listener_;  // null once this rank is fenced
   ControlEvents& events_;
   std::vector<std::optional<Address>> addresses_;  // by rank
   std::uint64_t job_ = 0;
   std::vector<Presence> presence_;
   std::vector<int> here_;  // ascending
   std::map<int, Contact> contacts_;
-  std::list<Stranger> strangers_;  // oldest first
-  security::Refusals refusals_;
-  std::list<Stranger> closing_;  // connections whose last bytes are being written
-  std::deque<Lost> losses_;      // told to new neighbours
+  std::list<Closing> closing_;
+  std::deque<Lost> losses_;  // told to new neighbours
   std::unordered_set<std::uint64_t> known_keys_;
   std::deque<std::uint64_t> key_order_;
-  std::vector<int> waiting_;  // the rank that each descriptor of `collect` belongs to
-  std::size_t closing_at_ = 0;
-  Clock::time_point accept_at_{};      // no connection is accepted before this time, for lack of descriptors
+  std::vector<int> waiting_;           // the rank that each descriptor of `collect` belongs to
+  Clock::time_point now_{};            // when `run` was called last
   Clock::time_point both_tried_at_{};  // by then, both sides of each initial link have tried to connect
   Clock::time_point planned_ = never;
   Clock::time_point stop_at_ = never;

@@ -37,18 +37,9 @@ constexpr milliseconds closing_limit{500};
 
 void Overlay::collect(std::vector<pollfd>& waits) {
   waits.clear();
-  waiting_.clear();
-  const bool accepting = listener_ && stop_at_ == never && accept_at_ == Clock::time_point{};
-  waits.push_back({accepting ? listener_.get() : -1, POLLIN, 0});
-  waiting_.push_back(-1);
-  for (const Stranger& stranger : strangers_) {
-    waits.push_back({stranger.stream->descriptor(), stranger.stream->events(), 0});
-    waiting_.push_back(-1);
-  }
-  for (const Stranger& stranger : closing_) {
-    waits.push_back({stranger.stream->descriptor(), stranger.stream->events(), 0});
-    waiting_.push_back(-1);
-  }
+  loop_.collect(waits);
+  for (const Closing& each : closing_) waits.push_back({each.stream->descriptor(), each.stream->events(), 0});
+  waiting_.assign(waits.size(), -1);
   for (const auto& [rank, contact] : contacts_) {
     if (contact.stream != nullptr) {
       waits.push_back({contact.stream->descriptor(), contact.stream->events(), 0});
@@ -62,10 +53,8 @@ void Overlay::collect(std::vector<pollfd>& waits) {
 }
 
 Clock::time_point Overlay::next() const {
-  Clock::time_point first = stop_at_;
-  if (accept_at_ != Clock::time_point{}) first = std::min(first, accept_at_);
-  for (const Stranger& stranger : strangers_) first = std::min(first, stranger.due);
-  for (const Stranger& stranger : closing_) first = std::min(first, stranger.due);
+  Clock::time_point first = std::min(stop_at_, loop_.timers.next().when());
+  for (const Closing& each : closing_) first = std::min(first, each.due);
   for (const auto& [rank, contact] : contacts_) {
     first = std::min({first, contact.judged, contact.due});
     if (contact.phase == Phase::absent) first = std::min(first, contact.next_try);
@@ -76,10 +65,10 @@ Clock::time_point Overlay::next() const {
 }
 
 void Overlay::run(const std::vector<pollfd>& ready, Clock::time_point now) {
+  now_ = now;
   forgive_own_sleep(now);
-  if (ready[0].revents != 0) accept(now);
-  greet_strangers(now);
-  for (std::size_t i = 1; i < ready.size() && !fenced_; ++i) {
+  loop_.run(ready, now);
+  for (std::size_t i = 0; i < ready.size() && !fenced_; ++i) {
     const auto found = contacts_.find(waiting_[i]);
     if (ready[i].revents == 0 || waiting_[i] < 0 || found == contacts_.end()) continue;
     Contact& contact = found->second;
@@ -107,11 +96,10 @@ void Overlay::forgive_own_sleep(Clock::time_point now) {
 }
 
 void Overlay::check_times(Clock::time_point now) {
-  if (now >= accept_at_) accept_at_ = {};
-  std::erase_if(closing_, [&](Stranger& stranger) {
-    const bool goes_on = stranger.stream->progress(POLLIN | POLLOUT);
-    stranger.stream->received().clear();  // these bytes are not needed any more
-    return now >= stranger.due || !goes_on;
+  std::erase_if(closing_, [&](Closing& each) {
+    const bool goes_on = each.stream->progress(POLLIN | POLLOUT);
+    each.stream->received().clear();  // these bytes are not needed any more
+    return now >= each.due || !goes_on;
   });
   std::vector<int> ranks;
   for (const auto& [rank, contact] : contacts_) ranks.push_back(rank);
@@ -153,7 +141,7 @@ void Overlay::try_connect(int rank, Contact& contact, Clock::time_point now) {
                                   static_cast<std::uint32_t>(rank)};
   contact.stream = options_.connect(
       *contact.address,
-      security::Guard::connecting(options_.credentials, parties, Deadline::after(hello_limit)));
+      security::Guard::connecting(options_.credentials, parties, Deadline::after(options_.hello_limit)));
   if (contact.stream != nullptr) {
     contact.phase = Phase::connecting;
     return;

@@ -1,6 +1,5 @@
 #include "control/liveness/stream.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <span>
@@ -16,7 +15,6 @@
 namespace tutti::liveness {
 namespace {
 
-constexpr int backlog = 1024;
 // At most this many bytes are read at once.
 constexpr std::size_t read_bytes = 64 * 1024;
 
@@ -31,8 +29,12 @@ void set_no_delay(int descriptor) {
 
 }  // namespace
 
+Stream::Stream(meeting::Connection accepted) : connection_(std::move(accepted)), connected_(true) {
+  set_no_delay(connection_.descriptor());
+}
+
 short Stream::events() const {
-  if (connected_ && guard_) return guard_writes_ ? POLLOUT : POLLIN;
+  if (connected_ && connection_.is_guarded()) return guard_writes_ ? POLLOUT : POLLIN;
   const bool to_write = !connected_ || !unsent_.empty();
   return static_cast<short>(POLLIN | (to_write ? POLLOUT : 0));
 }
@@ -40,12 +42,12 @@ short Stream::events() const {
 bool Stream::progress(short ready) {
   if (!connected_) {
     socklen_t length = sizeof error_;
-    if (error_ == 0 && getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error_, &length) != 0) error_ = errno;
+    if (error_ == 0 && getsockopt(descriptor(), SOL_SOCKET, SO_ERROR, &error_, &length) != 0) error_ = errno;
     if (error_ != 0) return end(error_);
     if ((ready & POLLOUT) == 0) return true;
     connected_ = true;
   }
-  if (guard_ && !pass_guard()) return why_.empty();
+  if (connection_.is_guarded() && !pass_guard()) return why_.empty();
   flush();
   return receive();
 }
@@ -53,38 +55,34 @@ bool Stream::progress(short ready) {
 // Returns whether the guard has let us through. If the guard has refused us, `why_` says why.
 bool Stream::pass_guard() {
   using State = security::Guard::State;
-  const State state = guard_->advance(socket_.get());
+  const State state = connection_.pass();
   guard_writes_ = state == State::writing;
   refused_by_guard_ = state == State::failed;
-  if (refused_by_guard_) why_ = guard_->status().message();
-  if (state != State::done) return false;
-  if (!guard_->is_open()) proved_ = guard_->from();
-  stream_.encrypt(guard_->take_tls());
-  guard_.reset();
-  return true;
+  if (refused_by_guard_) why_ = connection_.guard()->status().message();
+  return state == State::done;
 }
 
 void Stream::flush() {
   while (connected() && !unsent_.empty()) {
     int error = 0;
-    const std::size_t sent = stream_.write(socket_.get(), std::as_bytes(std::span(unsent_)), error);
+    const std::size_t sent = connection_.write(std::as_bytes(std::span(unsent_)), error);
     if (sent == 0 && error != EAGAIN) unsent_.clear();  // the next read returns the reason
     if (sent == 0) return;
     unsent_.erase(0, sent);
   }
   if (!connected() || !finishing_ || finished_ || !unsent_.empty()) return;
   finished_ = true;
-  shutdown(socket_.get(), SHUT_WR);
+  shutdown(descriptor(), SHUT_WR);
 }
 
 bool Stream::receive() {
   std::array<char, read_bytes> buffer;
   do {
     int error = 0;
-    const std::size_t got = stream_.read(socket_.get(), std::as_writable_bytes(std::span(buffer)), error);
+    const std::size_t got = connection_.read(std::as_writable_bytes(std::span(buffer)), error);
     if (got == 0) return error == EAGAIN || end(error);
     received_.append(buffer.data(), got);
-  } while (stream_.has_pending());  // poll() does not report pending bytes
+  } while (connection_.has_pending());  // poll() does not report pending bytes
   return true;
 }
 
@@ -94,47 +92,11 @@ bool Stream::end(int error) {
   return false;
 }
 
-Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port) {
-  int error = EINVAL;
-  for (std::uint32_t port = first_port; port <= std::max(first_port, last_port); ++port) {
-    const auto address = tutti::parse_address(host, static_cast<std::uint16_t>(port));
-    if (!address) break;
-    Descriptor socket = open_socket(address->family());
-    const int on = 1;
-    if (port != 0) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (address->family() == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (socket && bind(socket.get(), address->raw(), address->length) == 0 &&
-        listen(socket.get(), backlog) == 0) {
-      return socket;
-    }
-    error = errno;
-    if (error != EADDRINUSE && error != EACCES) break;
-  }
-  if (first_port != 0 && last_port >= first_port && error == EADDRINUSE) {
-    return Status(Code::resource_exhausted, "control connections: no port of " + std::to_string(first_port) +
-                                                "-" + std::to_string(last_port) +
-                                                " (TUTTI_PORT_RANGE) is free on " + host);
-  }
-  return Status(error == EMFILE || error == ENFILE ? Code::resource_exhausted : Code::invalid_argument,
-                "control connections: cannot listen on " + host + ": " + error_text(error));
-}
-
 std::uint16_t port_of(const Descriptor& listener) {
   SocketAddress address;
   address.length = sizeof address.storage;
   const auto raw = reinterpret_cast<sockaddr*>(&address.storage);
   return getsockname(listener.get(), raw, &address.length) == 0 ? address.port() : std::uint16_t{0};
-}
-
-std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce) {
-  int descriptor = -1;
-  do {
-    descriptor = accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  } while (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED));
-  scarce = descriptor < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
-  if (descriptor < 0) return nullptr;
-  set_no_delay(descriptor);
-  return std::make_unique<Stream>(Descriptor::guarded(descriptor), std::move(guard), true);
 }
 
 bool Stream::rejected() const {
@@ -148,7 +110,7 @@ std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard
   set_no_delay(socket.get());
   const bool begun = ::connect(socket.get(), address.raw(), address.length) == 0 || errno == EINPROGRESS ||
                      errno == EINTR;  // after a signal, the kernel keeps connecting
-  return std::make_unique<Stream>(std::move(socket), std::move(guard), false, begun ? 0 : errno);
+  return std::make_unique<Stream>(std::move(socket), std::move(guard), begun ? 0 : errno);
 }
 
 }  // namespace tutti::liveness

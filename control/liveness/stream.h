@@ -3,43 +3,40 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include <tutti/address.h>
-#include <tutti/status.h>
 
 #include "core/descriptor.h"
-#include "core/security/byte_stream.h"
 #include "core/security/guard.h"
+#include "transport/meeting/connection.h"
 
-// In the control plane, only this file makes sockets. Its functions never block. All sockets are
-// close-on-exec, and a forked child has /dev/null in their place.
+// This file has the connections of the control plane. Nothing here blocks. All sockets are close-on-exec, and
+// a forked child has /dev/null in their place.
 namespace tutti::liveness {
 
-// A `Stream` is a TCP connection with its unsent and received bytes. No byte passes before `guard` has let
+// A `Stream` is a TCP connection with its unsent and received bytes. No byte passes before its guard has let
 // the connection through.
 class Stream {
  public:
-  // `error` is the errno value of an attempt to connect that has failed already, or 0.
-  Stream(Descriptor socket, security::Guard guard, bool connected, int error = 0)
-      : socket_(std::move(socket)), guard_(std::move(guard)), connected_(connected), error_(error) {}
+  // Makes a stream whose socket is connecting. `error` is the errno value of an attempt that has failed
+  // already, or 0.
+  Stream(Descriptor socket, security::Guard guard, int error = 0)
+      : connection_(std::move(socket), std::move(guard)), error_(error) {}
+  // Makes a stream of a connection that another rank has made, and that has passed its guard.
+  explicit Stream(meeting::Connection accepted);
 
-  int descriptor() const { return socket_.get(); }
+  int descriptor() const { return connection_.descriptor(); }
   // Returns the events that poll() must wait for.
   short events() const;
   // Makes progress when one of these events has happened. Returns false if the connection has ended; `why`
   // then returns the reason. Bytes that arrived before that are in `received`.
   bool progress(short ready);
   // Returns whether the connection is made and the guard has let it through.
-  bool connected() const { return connected_ && !guard_; }
+  bool connected() const { return connected_ && !connection_.is_guarded(); }
   // Returns the guard, if it has refused the connection, and null otherwise.
-  const security::Guard* refused_by() const { return refused_by_guard_ ? &*guard_ : nullptr; }
-  // Returns whether the peer has begun as ranks do.
-  bool has_begun() const { return !guard_ || guard_->has_begun(); }
-  // Returns the rank that has connected, if it has proved its identity.
-  std::optional<std::uint32_t> proved() const { return proved_; }
+  const security::Guard* refused_by() const { return refused_by_guard_ ? connection_.guard() : nullptr; }
 
   void write(std::string_view bytes) { unsent_ += bytes; }
   // Writes as much as the kernel takes now. The next `progress` reports a failure.
@@ -60,27 +57,18 @@ class Stream {
   bool receive();
   bool pass_guard();
 
-  Descriptor socket_;
-  std::optional<security::Guard> guard_;  // set until it has let us through
+  meeting::Connection connection_;
   bool guard_writes_ = false;
   bool refused_by_guard_ = false;
-  std::optional<std::uint32_t> proved_;
-  security::ByteStream stream_;
-  bool connected_;
-  int error_;
+  bool connected_ = false;
+  int error_ = 0;
   bool finishing_ = false;
   bool finished_ = false;
   bool refused_ = false;
   std::string unsent_, received_, why_;
 };
 
-// Listens on exactly the address `host`, at the first free port of the range, or at any port if `first_port`
-// is zero.
-Result<Descriptor> listen_on(const std::string& host, std::uint16_t first_port, std::uint16_t last_port);
 std::uint16_t port_of(const Descriptor& listener);
-// Accepts the next connection. Returns null if there is none. Sets `scarce` to whether descriptors or memory
-// were lacking.
-std::unique_ptr<Stream> accept_from(const Descriptor& listener, security::Guard guard, bool& scarce);
 // Starts connecting. Returns null if the attempt cannot even be started now.
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);
 

@@ -45,6 +45,38 @@ TEST_P(ChannelConformance, DefaultLimits) {
   }
 }
 
+// Both ends use the smaller one of each limit, whichever end has set it.
+TEST_P(ChannelConformance, LimitsMayDiffer) {
+  const MessageLimits other{.eager = 100'000, .credit = 6000, .fragment = 100'000};
+  World world(GetParam(), 3, {.small_buffers = true, .limits = other, .limits_of_rank_0 = tiny});
+  std::uint64_t sequence = 0;
+  for (const std::size_t bytes : {0u, 100u, 256u, 257u, 2048u, 5000u, 65536u, 300'001u})
+    exchange(world, bytes, sequence++);
+  // A message of 1000 bytes is eager between ranks 1 and 2, and not between either of them and rank 0.
+  for (const int to : {0, 2}) {
+    const std::uint64_t before = world[1].counters().frames_sent;
+    Send send(1000, collective(sequence), 1);
+    Recv recv(1000, 1, collective(sequence++));
+    world[to].post(recv);
+    world[1].post(to, send);
+    ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
+    EXPECT_EQ(world[1].counters().frames_sent - before, to == 0 ? 2u : 1u) << to;
+  }
+  // No receive wants these messages yet. Rank 1 permits fewer bytes of them than rank 0 does.
+  std::deque<Send> sends;
+  std::deque<Recv> recvs;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    world[0].post(1, sends.emplace_back(200, collective(sequence + i), 1));
+    world[1].post(0, sends.emplace_back(200, collective(sequence + i), 2));
+  }
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    world[1].post(recvs.emplace_back(200, 0, collective(sequence + i)));
+    world[0].post(recvs.emplace_back(200, 1, collective(sequence + i)));
+  }
+  for (Recv& recv : recvs) EXPECT_TRUE(recv.wait().ok()) << recv.status.to_string();
+  for (Send& send : sends) EXPECT_TRUE(send.wait().ok()) << send.status.to_string();
+}
+
 TEST_P(ChannelConformance, AllToAllStorms) {
   for (const int ranks : {1, 2, 3, 4, 7, 8, 16}) {
     World world(GetParam(), ranks, {.small_buffers = true, .limits = tiny});

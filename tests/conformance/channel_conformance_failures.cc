@@ -308,7 +308,7 @@ TEST_P(ChannelFailures, StrangersAreRefused) {
   expect_alive(world, 0);
   const auto fixture = GetParam()();
   fixture->new_world();
-  const auto other = fixture->create(0, false);
+  const auto other = fixture->create(0, false, {});
   world[0].drive([&] {
     Mesh& mesh = world[0].mesh;
     for (const int rank : {-1, 0, 2, 1'000'000}) EXPECT_EQ(mesh.on_incoming(rank, *other), nullptr);
@@ -321,7 +321,7 @@ TEST_P(ChannelFailures, NobodyReachesThePeer) {
   const auto fixture = GetParam()();
   fixture->new_world();
   MeshOptions options;
-  options.transports.push_back(fixture->create(0, false));
+  options.transports.push_back(fixture->create(0, false, {}));
   options.peers = {PeerInfo{0, "here", 1, "", 0, {}}, PeerInfo{1, "there", 2, "", 0, {}}};
   Mesh mesh(driver, std::move(options));
   TestContext context;

@@ -7,8 +7,9 @@ namespace {
 class ShmFixture final : public TransportFixture {
  public:
   std::string name() const override { return "shm"; }
-  std::unique_ptr<Transport> create(int, bool small_buffers) override {
+  std::unique_ptr<Transport> create(int, bool small_buffers, const MessageLimits& limits) override {
     shm::Options options;
+    options.limits = limits;
     if (small_buffers) options.ring = 4096;
     return shm::create(options).take();
   }

@@ -15,8 +15,9 @@ class TcpFixture final : public TransportFixture {
     credentials_ = security::Credentials::create(settings).take();
   }
   std::string name() const override { return "tcp"; }
-  std::unique_ptr<Transport> create(int, bool small_buffers) override {
+  std::unique_ptr<Transport> create(int, bool small_buffers, const MessageLimits& limits) override {
     tcp::Options options;
+    options.limits = limits;
     options.sockets = sockets_;
     options.credentials = credentials_;
     if (small_buffers) options.socket_buffer = 4096;

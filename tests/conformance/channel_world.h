@@ -28,7 +28,7 @@ class TransportFixture {
   virtual ~TransportFixture() = default;
   virtual std::string name() const = 0;
   // Creates the transport of one rank of a new world. `small_buffers`: make its queues as small as possible.
-  virtual std::unique_ptr<Transport> create(int rank, bool small_buffers) = 0;
+  virtual std::unique_ptr<Transport> create(int rank, bool small_buffers, const MessageLimits& limits) = 0;
   // Called once per world, before its transports are created.
   virtual void new_world() {}
 };
@@ -205,6 +205,7 @@ struct WorldOptions {
   bool attached = true;
   bool background = true;  // whether each rank has a thread that drives while no call does
   MessageLimits limits{};
+  std::optional<MessageLimits> limits_of_rank_0 = {};  // if it has others than the rest
 };
 
 // `World` runs N ranks in this process.
@@ -215,7 +216,9 @@ class World {
     std::vector<std::unique_ptr<Transport>> transports;
     std::vector<PeerInfo> peers;
     for (int rank = 0; rank < ranks; ++rank) {
-      transports.push_back(fixture_->create(rank, options.small_buffers));
+      const MessageLimits& limits =
+          rank == 0 && options.limits_of_rank_0 ? *options.limits_of_rank_0 : options.limits;
+      transports.push_back(fixture_->create(rank, options.small_buffers, limits));
       PeerInfo info{rank, "host" + std::to_string(rank), 1000 + rank, "boot", 1, {}};
       info.addresses[std::string(transports.back()->name())] = transports.back()->address();
       peers.push_back(info);

@@ -331,5 +331,16 @@ TEST(Contradictions, DifferentWorldSizesAreToldOnBothSides) {
   }
 }
 
+// Of two ranks, the smaller limit counts, whichever rank has it.
+TEST(Contradictions, BetweenLimitsOfMessagesAreNone) {
+  for (const char* transport : {"tcp", "shm"}) {
+    Job job(3, {{"TUTTI_TRANSPORTS", transport}, {"TUTTI_SHM_WINDOW", "0"}}, 1);
+    job.start(1, {{"TUTTI_EAGER_LIMIT", "100"}, {"TUTTI_EAGER_CREDIT", "2K"}});
+    job.start(2, {{"TUTTI_FRAGMENT", "4K"}, {"TUTTI_EAGER_CREDIT", "4K"}});
+    ASSERT_TRUE(job.are_ready()) << job[0].report() << job[1].report() << job[2].report();
+    job.expect_good_end();
+  }
+}
+
 }  // namespace
 }  // namespace tutti::test

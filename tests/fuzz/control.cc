@@ -139,7 +139,7 @@ class World {
     int both[2];
     require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both) == 0);
     keep({Descriptor(both[1])});
-    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false);
+    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard));
   }
   // Checks that the messages of the overlay are valid, whatever it has received.
   void listen_to(End& end) {

@@ -40,12 +40,13 @@ void addresses(Input& input) {
   if (const auto parsed = tcp::parse_address(text)) {
     require(!parsed->endpoints.empty() && parsed->endpoints.size() <= 16);
     const auto again = tcp::parse_address(tcp::format(*parsed));
-    require(again && again->endpoints == parsed->endpoints && again->nonce == parsed->nonce);
+    require(again && again->endpoints == parsed->endpoints && again->nonce == parsed->nonce &&
+            again->limits == parsed->limits);
   }
   if (const auto parsed = shm::parse_address(text)) {
     const auto again = shm::parse_address(shm::format(*parsed));
     require(again && again->name == parsed->name && again->nonce == parsed->nonce &&
-            again->uid == parsed->uid);
+            again->uid == parsed->uid && again->limits == parsed->limits);
   }
 }
 

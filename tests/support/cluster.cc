@@ -16,11 +16,18 @@ namespace tutti::test {
 namespace {
 
 std::unique_ptr<Transport> make_transport(const std::string& name, const std::shared_ptr<inproc::Hub>& hub,
+<<<<<<< HEAD
                                           int rank) {
   if (name == "inproc") return inproc::create({.hub = hub, .rank = rank});
   if (name == "late") return std::make_unique<LateTransport>(inproc::create({.hub = hub, .rank = rank}), 10);
   if (name == "shm") return shm::create({.ring = 16 * 1024}).take();
   if (name == "tcp") return tcp::create({}).take();
+=======
+                                          int rank, const MessageLimits& limits) {
+  if (name == "inproc") return inproc::create({.hub = hub, .rank = rank, .limits = limits});
+  if (name == "shm") return shm::create({.ring = 16 * 1024, .limits = limits}).take();
+  if (name == "tcp") return tcp::create({.limits = limits}).take();
+>>>>>>> w/meet
   throw std::invalid_argument("no transport '" + name + "' is known to tests/support/cluster.cc");
 }
 
@@ -45,7 +52,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
     peers[i].host = "test";
     peers[i].boot_id = "test";
     peers[i].pid = static_cast<std::int64_t>(i) + 1000;
-    auto transport = make_transport(options.transport, hub, peers[i].rank);
+    auto transport = make_transport(options.transport, hub, peers[i].rank, options.limits);
     if (options.decorate) transport = options.decorate(peers[i].rank, std::move(transport));
     transports[i].push_back(std::move(transport));
     peers[i].addresses[std::string(transports[i].front()->name())] = transports[i].front()->address();

@@ -13,11 +13,9 @@ void Timers::cancel(Timer& timer) {
   std::erase_if(queue_, [&timer](const auto& entry) { return entry.second == &timer; });
 }
 
-bool Timers::run() {
-  if (queue_.empty()) return false;
+bool Timers::run(Deadline::Clock::time_point now) {
   // The loop calls at most as many timers as there are at its start, so timers that are set meanwhile cannot
   // keep it going.
-  const auto now = Deadline::Clock::now();
   bool any = false;
   for (std::size_t due = queue_.size(); due > 0 && !queue_.empty(); --due) {
     const auto first = queue_.begin();

@@ -17,7 +17,9 @@ class Timers {
   void cancel(Timer& timer);
   // Calls each timer that is due, once. A called timer may set and cancel any timer. Returns whether any
   // timer was due.
-  bool run();
+  bool run() { return !queue_.empty() && run(Deadline::Clock::now()); }
+  // Does the same for a caller that has read the clock already.
+  bool run(Deadline::Clock::time_point now);
   Deadline next() const;
 
  private:

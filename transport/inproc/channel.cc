@@ -6,7 +6,7 @@
 namespace tutti::inproc {
 
 Channel::Channel(Context& context, int peer, Deadline connect_deadline)
-    : StreamChannel(peer, *context.owner, context.limits),
+    : StreamChannel(peer, *context.owner, context.limits_with(peer)),
       context_(context),
       connect_deadline_(connect_deadline) {}
 

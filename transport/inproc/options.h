@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "transport/message_limits.h"
+
 namespace tutti::inproc {
 
 class Hub;
@@ -14,6 +16,8 @@ struct Options {
   // `buffer` limits the bytes under way in one direction between two ranks, as a socket's buffer does. A
   // frame that is larger than this is sent alone.
   std::size_t buffer = 256 * 1024;
+  // Messages obey these limits, or those of the peer if they are smaller.
+  MessageLimits limits = {};
 };
 
 }  // namespace tutti::inproc

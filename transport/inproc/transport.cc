@@ -20,17 +20,18 @@ class Segment final : public SharedSegment {
 
 }  // namespace
 
-std::string Transport::address() const { return context_.options.hub->id(); }
+std::string Transport::address() const {
+  return context_.options.hub->id() + "/" + format(context_.options.limits);
+}
 
 Status Transport::can_reach(const PeerInfo& peer) const {
-  const auto found = peer.addresses.find("inproc");
-  if (found != peer.addresses.end() && found->second == context_.options.hub->id()) return {};
+  if (context_.limits_of(peer)) return {};
   return Status(Code::unreachable, "not a thread of this process that shares our hub", peer.rank);
 }
 
-Status Transport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
+Status Transport::start(Driver& driver, TransportOwner& owner) {
   context_.mailbox->start(driver);
-  context_.start(driver, owner, limits, *this);
+  context_.start(driver, owner, *this);
   return {};
 }
 

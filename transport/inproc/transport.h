@@ -19,7 +19,7 @@ class Transport final : public tutti::Transport, private Pollable {
   std::string_view name() const override { return "inproc"; }
   std::string address() const override;
   Status can_reach(const PeerInfo& peer) const override;
-  Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
+  Status start(Driver& driver, TransportOwner& owner) override;
   std::unique_ptr<tutti::Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
   void stop() override;
   bool can_share() const override { return true; }

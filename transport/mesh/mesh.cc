@@ -48,7 +48,7 @@ Status Mesh::start() {
   }
   state_->started = true;
   for (const auto& transport : options_.transports) {
-    const Status status = transport->start(driver_, *this, options_.limits);
+    const Status status = transport->start(driver_, *this);
     if (status.ok()) continue;
     // This stops the transports that were started before this one, and the parts of this one that were
     // started. It does nothing to the others.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error_text.h"
+#include "transport/meeting/crossing.h"
 
 namespace tutti::shm {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::size_t read_budget = 512 * 1024;
 }  // namespace
 
 Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
-    : StreamChannel(peer, *context.owner, context.limits),
+    : StreamChannel(peer, *context.owner, context.limits_with(peer)),
       context_(context),
       connect_timeout_(connect_timeout) {}
 
@@ -64,18 +65,24 @@ void Channel::on_refused(const Status& why) {
 
 void Channel::on_connect_failed(const Status& why) { pipe_failed(why); }
 
-// Both sides may say hello at the same time. Then the lower rank's pipe is used.
 std::unique_ptr<Note> Channel::objection() const {
+  const meeting::OwnSide own{.gone = over_ || (!status().ok() && !has_urgent_frames()),
+                             .connected = stage_ == Stage::open || stage_ == Stage::confirming,
+                             .connecting = stage_ == Stage::connecting && connector_->in_progress()};
   auto note = std::make_unique<Note>();
   const std::string self = context_.describe(owner().rank());
-  if (over_ || (!status().ok() && !has_urgent_frames())) {
-    note->set_reason(Status(Code::peer_lost, self + " has left, or has given up this rank"));
-  } else if (stage_ == Stage::open || stage_ == Stage::confirming) {
-    note->set_reason(Status(Code::peer_lost, self + " has a connection with another process of that rank"));
-  } else if (stage_ == Stage::connecting && owner().rank() < peer() && connector_->in_progress()) {
-    note->kind = NoteKind::wait;
-  } else {
-    note.reset();
+  switch (meeting::judge_incoming(owner().rank(), peer(), own)) {
+    case meeting::Incoming::welcome:
+      return nullptr;
+    case meeting::Incoming::wait:
+      note->kind = NoteKind::wait;
+      break;
+    case meeting::Incoming::connected:
+      note->set_reason(Status(Code::peer_lost, self + " has a connection with another process of that rank"));
+      break;
+    case meeting::Incoming::gone:
+      note->set_reason(Status(Code::peer_lost, self + " has left, or has given up this rank"));
+      break;
   }
   return note;
 }

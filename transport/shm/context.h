@@ -44,16 +44,16 @@ struct Context : TransportContext {
     note.to_nonce = theirs.nonce;
     return note;
   }
+  // Returns the limits of messages between this rank and a peer.
+  MessageLimits limits_with(int rank) const {
+    const auto theirs = published_by(peer(rank));
+    return theirs ? minimum(address.limits, theirs->limits) : address.limits;
+  }
   security::Guard guard_to(int rank, Deadline deadline) const {
     return security::Guard::connecting(options.credentials,
                                        {security::Service::memory, static_cast<std::uint32_t>(owner->rank()),
                                         static_cast<std::uint32_t>(rank)},
                                        deadline);
-  }
-  security::Guard guard_for_stranger() const {
-    return security::Guard::accepting(options.credentials, security::Service::memory,
-                                      static_cast<std::uint32_t>(owner->rank()),
-                                      Deadline::after(options.handshake_timeout));
   }
 
   const Options options;

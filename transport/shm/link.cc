@@ -9,48 +9,55 @@
 namespace tutti::shm {
 
 Link::Link(Context& context, Descriptor socket, security::Guard guard, LinkEvents& events)
-    : context_(context), socket_(std::move(socket)), guard_(std::move(guard)), events_(&events) {}
+    : context_(context), connection_(std::move(socket), std::move(guard)), events_(&events) {}
+
+Link::Link(Context& context, meeting::Connection connection)
+    : context_(context), connection_(std::move(connection)) {}
 
 Link::~Link() { close(); }
 
 Status Link::start() {
-  const Status watched = context_.watch(socket_.get(), EPOLLIN, *this);
+  const Status watched = context_.watch(connection_.descriptor(), EPOLLIN, *this);
   watching_ = watched.ok();
-  if (watched.ok()) pass_guard();
+  if (watched.ok() && connection_.is_guarded()) pass_guard();
   return watched;
 }
 
 int Link::send(const Note& note, std::span<const int> descriptors) const {
-  const int error = socket_ ? send_note(socket_.get(), note, descriptors) : 0;
+  const int error = connection_ ? send_note(connection_.descriptor(), note, descriptors) : 0;
   return error == EPIPE || error == ECONNRESET ? 0 : error;
 }
 
 void Link::close() {
-  if (watching_) context_.unwatch(socket_.get());
+  if (watching_) context_.unwatch(connection_.descriptor());
   watching_ = false;
-  socket_.reset();
+  connection_.close();
+}
+
+Code Link::failure() const {
+  const security::Guard* const guard = connection_.guard();
+  return guard == nullptr || guard->status().ok() ? Code::peer_lost : guard->status().code();
 }
 
 void Link::on_ready(std::uint32_t) {
-  if (passed_) {
-    read_note();
-  } else {
+  if (connection_.is_guarded()) {
     pass_guard();
+  } else {
+    read_note();
   }
 }
 
 void Link::pass_guard() {
   using State = security::Guard::State;
-  const State state = guard_.advance(socket_.get());
+  const State state = connection_.pass();
   if (waits_writable_ != (state == State::writing)) {
     waits_writable_ = state == State::writing;
-    context_.rewatch(socket_.get(), waits_writable_ ? EPOLLOUT : EPOLLIN, *this);
+    context_.rewatch(connection_.descriptor(), waits_writable_ ? EPOLLOUT : EPOLLIN, *this);
   }
   if (state == State::done) {
-    passed_ = true;
     events_->on_open(*this);
   } else if (state == State::failed) {
-    const std::string why = guard_.status().message();
+    const std::string why = connection_.guard()->status().message();
     break_off(why);
   }
 }
@@ -59,7 +66,7 @@ void Link::pass_guard() {
 void Link::read_note() {
   Note note;
   std::vector<Descriptor> descriptors;
-  const int error = receive_note(socket_.get(), note, descriptors);
+  const int error = receive_note(connection_.descriptor(), note, descriptors);
   switch (error) {
     case 0:
       return events_->on_note(*this, note, std::move(descriptors));

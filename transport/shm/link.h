@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/security/guard.h"
+#include "transport/meeting/connection.h"
 #include "transport/shm/context.h"
 #include "transport/shm/local_socket.h"
 
@@ -16,9 +16,13 @@ class LinkEvents;
 class Link final : public DescriptorHandler {
  public:
   Link(Context& context, Descriptor socket, security::Guard guard, LinkEvents& events);
+  // Makes a link of a connection that has passed its guard. `set_events` must be called before the driver
+  // polls again.
+  Link(Context& context, meeting::Connection connection);
   ~Link() override;
 
-  // Starts the guard's exchange. The link may have been destroyed when this returns.
+  // Starts to watch the connection, and the guard's exchange if there is a guard to pass. The link may have
+  // been destroyed when this returns.
   Status start();
   void set_events(LinkEvents& events) { events_ = &events; }
   // Sends a note, and returns zero or an errno, as send_note does. It succeeds even if the other side has
@@ -28,10 +32,9 @@ class Link final : public DescriptorHandler {
   // enough.
   void send_last(const Note& note) const { static_cast<void>(send(note)); }
   void close();
-  bool is_open() const { return static_cast<bool>(socket_); }
-  const security::Guard& guard() const { return guard_; }
+  bool is_open() const { return static_cast<bool>(connection_); }
   // Returns the code for `on_broken`: `peer_lost`, unless the guard has failed with another code.
-  Code failure() const { return guard_.status().ok() ? Code::peer_lost : guard_.status().code(); }
+  Code failure() const;
 
   void on_ready(std::uint32_t events) override;
 
@@ -41,10 +44,8 @@ class Link final : public DescriptorHandler {
   void break_off(const std::string& why);
 
   Context& context_;
-  Descriptor socket_;
-  security::Guard guard_;
-  LinkEvents* events_;
-  bool passed_ = false;
+  meeting::Connection connection_;
+  LinkEvents* events_ = nullptr;
   bool waits_writable_ = false;
   bool watching_ = false;
 };
@@ -54,8 +55,8 @@ class Link final : public DescriptorHandler {
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  // Called when both sides have proved who they are. Notes may be sent from now on. `start` calls this itself
-  // if there is nothing to prove.
+  // Called when both sides have passed the guard. Notes may be sent from now on. `start` calls this itself if
+  // there is nothing to prove. A link without a guard does not call it.
   virtual void on_open(Link&) {}
   virtual void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) = 0;
   // The other side has closed, could not prove who it is, or broke the protocol. The link makes no further

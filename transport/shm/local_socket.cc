@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include "core/error_text.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti::shm {
 namespace {
@@ -69,8 +70,7 @@ Descriptor connect_local(const std::string& name, int& error) {
 }
 
 Descriptor accept_local(int listener, int& error) {
-  Descriptor socket = Descriptor::guarded(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  error = socket ? 0 : errno;
+  Descriptor socket = meeting::accept_next(listener, error);
   if (socket && !is_our_user(socket.get())) {
     error = EACCES;
     socket.reset();

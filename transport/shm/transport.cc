@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -26,6 +27,12 @@ Status try_segment() {
   return Status(Code::unsupported, "two mappings of one memfd do not show the same bytes");
 }
 
+Note note_of(std::span<const std::byte> packet) {
+  Note note;
+  std::memcpy(&note, packet.data(), sizeof note);
+  return note;
+}
+
 }  // namespace
 
 Status Transport::prepare() {
@@ -35,10 +42,14 @@ Status Transport::prepare() {
   }
   if (const Status possible = try_segment(); !possible.ok()) return possible;
   if (const Status possible = context_.bell.create(); !possible.ok()) return possible;
-  context_.address = {"tutti-" + std::to_string(numbers[0]), geteuid(), numbers[1]};
+  context_.address = {"tutti-" + std::to_string(numbers[0]), geteuid(), numbers[1], context_.options.limits};
   auto socket = listen_local(context_.address.name);
   if (!socket.ok()) return socket.status();
-  listener_ = std::make_unique<Listener>(context_, *std::move(socket), *this);
+  const meeting::ListenerOptions listening{.name = "shm",
+                                           .service = security::Service::memory,
+                                           .credentials = context_.options.credentials,
+                                           .hello_limit = context_.options.handshake_timeout};
+  listener_ = std::make_unique<meeting::Listener>(context_, *std::move(socket), *this, listening);
   return {};
 }
 
@@ -60,10 +71,10 @@ Status Transport::can_reach(const PeerInfo& peer) const {
   return {};
 }
 
-Status Transport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
-  context_.start(driver, owner, limits, *this);
+Status Transport::start(Driver& driver, TransportOwner& owner) {
+  context_.start(driver, owner, *this);
   const Status heard = context_.watch(context_.bell.descriptor(), EPOLLIN, context_.bell);
-  return heard.ok() ? listener_->start() : heard;
+  return heard.ok() ? listener_->start(owner.rank()) : heard;
 }
 
 std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanoseconds connect_timeout) {
@@ -118,11 +129,31 @@ bool Transport::is_peer(const Note& hello) const {
   return theirs && theirs->nonce == hello.from_nonce;
 }
 
-void Transport::on_hello(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
-  if (is_peer(hello) && hello.kind == NoteKind::connect) {
-    connect(hello, std::move(descriptors), std::move(link));
+// `read` has checked that the packet is a note.
+bool Transport::begins_like_hello(std::span<const std::byte>) const { return true; }
+
+std::optional<std::uint32_t> Transport::claimed_rank(std::span<const std::byte> hello) const {
+  return note_of(hello).from;
+}
+
+// Reads one packet, which is the whole hello.
+std::size_t Transport::read(meeting::Guest& guest, std::span<std::byte> place, int& error) const {
+  Note note;
+  error = receive_note(guest.connection.descriptor(), note, guest.descriptors);
+  if (error != 0) return 0;
+  std::memcpy(place.data(), &note, sizeof note);
+  return sizeof note;
+}
+
+void Transport::on_hello(meeting::Guest guest) {
+  const Note hello = note_of(guest.hello);
+  auto link = std::make_unique<Link>(context_, std::move(guest.connection));
+  if (const Status watched = link->start(); !watched.ok()) {
+    log::debug("shm: dropped the connection of rank ", hello.from, ": ", watched.message());
+  } else if (is_peer(hello) && hello.kind == NoteKind::connect) {
+    connect(hello, std::move(guest.descriptors), std::move(link));
   } else if (is_peer(hello) && hello.kind == NoteKind::share) {
-    requests_.on_hello(hello, std::move(descriptors), std::move(link));
+    requests_.on_hello(hello, std::move(guest.descriptors), std::move(link));
   } else {
     log::debug("shm: refused a connection from a process that claims to be rank ", hello.from);
   }

@@ -42,16 +42,18 @@ std::string format_endpoints(const std::vector<Endpoint>& endpoints) {
 std::string format(const Address& address) {
   std::array<char, 17> nonce;
   std::snprintf(nonce.data(), nonce.size(), "%016" PRIx64, address.nonce);
-  return format_endpoints(address.endpoints) + "/" + nonce.data();
+  return format_endpoints(address.endpoints) + "/" + nonce.data() + "/" + tutti::format(address.limits);
 }
 
 std::optional<Address> parse_address(std::string_view text) {
-  const std::size_t slash = text.find('/');
-  if (slash == text.npos || text.size() - slash - 1 != 16) return std::nullopt;
+  const std::size_t slash = text.find('/'), second = text.rfind('/');
+  if (slash == text.npos || second - slash - 1 != 16) return std::nullopt;
   Address address;
-  const char* const last = text.data() + text.size();
+  const char* const last = text.data() + second;
   const auto [end, error] = std::from_chars(text.data() + slash + 1, last, address.nonce, 16);
-  if (error != std::errc() || end != last) return std::nullopt;
+  const auto limits = parse_limits(text.substr(second + 1));
+  if (error != std::errc() || end != last || !limits) return std::nullopt;
+  address.limits = *limits;
   for (std::string_view list = text.substr(0, slash);;) {
     const std::size_t comma = list.find(',');
     const auto endpoint = parse_endpoint(list.substr(0, comma));

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 
 #include "core/error_text.h"
+#include "transport/meeting/crossing.h"
 #include "transport/tcp/address.h"
 
 namespace tutti::tcp {
@@ -40,10 +41,9 @@ std::size_t frame_bytes(const OutgoingFrame& frame) {
 }  // namespace
 
 Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
-    : StreamChannel(peer, *context.owner, context.limits),
+    : StreamChannel(peer, *context.owner, context.limits_with(peer)),
       context_(context),
-      connect_timeout_(connect_timeout),
-      pipe_(context.io) {
+      connect_timeout_(connect_timeout) {
   accept_stripes();
 }
 
@@ -75,20 +75,26 @@ void Channel::start_connecting() {
   connector_->start();
 }
 
-// Both sides may connect at the same time. Exactly one connection survives: the lower rank's. The higher rank
-// takes it and drops its own. The lower rank refuses the other connection as long as its own attempt can
-// still succeed.
 Verdict Channel::judge_incoming() const {
-  if (!status().ok() && !has_urgent_frames()) return Verdict::gone;
-  if (open_) return Verdict::connected;
-  const bool ours_wins = context_.owner->rank() < peer();
-  if (ours_wins && connector_ != nullptr && connector_->in_progress()) return Verdict::wait;
-  return Verdict::welcome;
+  const meeting::OwnSide own{.gone = !status().ok() && !has_urgent_frames(),
+                             .connected = open_,
+                             .connecting = connector_ != nullptr && connector_->in_progress()};
+  switch (meeting::judge_incoming(context_.owner->rank(), peer(), own)) {
+    case meeting::Incoming::welcome:
+      return Verdict::welcome;
+    case meeting::Incoming::wait:
+      return Verdict::wait;
+    case meeting::Incoming::connected:
+      return Verdict::connected;
+    case meeting::Incoming::gone:
+      break;
+  }
+  return Verdict::gone;
 }
 
 void Channel::attach(Pipe pipe) {
   connector_.reset();
-  const Status watched = context_.watch(pipe.native_handle(), EPOLLIN, *this);
+  const Status watched = context_.watch(pipe.descriptor(), EPOLLIN, *this);
   if (!watched.ok()) {
     pipe_failed(watched);
     return;
@@ -102,7 +108,7 @@ void Channel::close_pipe() {
   connector_.reset();
   if (!open_) return;
   open_ = false;
-  context_.unwatch(pipe_.native_handle());
+  context_.unwatch(pipe_.descriptor());
   pipe_.close();
   for (auto& stripe : outgoing_) stripe->close();
   for (auto& stripe : incoming_) stripe->close();
@@ -115,7 +121,7 @@ void Channel::on_ready(std::uint32_t events) {
   if (open_ && (events & EPOLLOUT) != 0) {
     waits_writable_ = false;
     write_frames();
-    if (open_ && !waits_writable_) context_.rewatch(pipe_.native_handle(), EPOLLIN, *this);
+    if (open_ && !waits_writable_) context_.rewatch(pipe_.descriptor(), EPOLLIN, *this);
   }
 }
 
@@ -199,7 +205,7 @@ void Channel::release_written(std::size_t bytes) {
 
 void Channel::want_writable() {
   waits_writable_ = true;
-  context_.rewatch(pipe_.native_handle(), EPOLLIN | EPOLLOUT, *this);
+  context_.rewatch(pipe_.descriptor(), EPOLLIN | EPOLLOUT, *this);
 }
 
 // --- coalescing ---
@@ -228,14 +234,14 @@ void Channel::coalesce() {
     if (!has_acknowledge(held_[i]->header)) return;  // it was taken in an earlier poll
   }
   coalescing_ = true;
-  set_nagle(pipe_.native_handle(), true);
+  set_nagle(pipe_.descriptor(), true);
   context_.channels.coalescing.push_back(this);
 }
 
 void Channel::send_at_once() {
   coalescing_ = false;
   asked_ = false;
-  if (open_) set_nagle(pipe_.native_handle(), false);
+  if (open_) set_nagle(pipe_.descriptor(), false);
 }
 
 // --- reading ---
@@ -264,7 +270,7 @@ bool Channel::read_frames() {
     }
     budget -= std::min(budget, got);
   }
-  if (any && open_ && acknowledges_) acknowledge(pipe_.native_handle());
+  if (any && open_ && acknowledges_) acknowledge(pipe_.descriptor());
   if (any && open_ && !incoming_.empty()) read_stripes();
   return any;
 }

@@ -47,12 +47,10 @@ std::string Congestion::choose(const asio::ip::address& address, bool same_host)
   return same_host || looks_near(address) ? "reno" : "";
 }
 
-void Congestion::settle(Socket& socket, bool same_host) const {
-  const int descriptor = socket.native_handle();
-  asio::error_code error;
-  const Endpoint remote = socket.remote_endpoint(error);
-  if (error) return;
-  std::string wanted = choose(remote.address(), same_host);
+void Congestion::settle(int descriptor, bool same_host) const {
+  const auto remote = remote_endpoint(descriptor);
+  if (!remote) return;
+  std::string wanted = choose(remote->address(), same_host);
   if (setting_.empty() && !same_host && round_trip(descriptor) > near_round_trip) wanted = system_;
   if (wanted != congestion_of(descriptor)) set_congestion(descriptor, wanted);
 }

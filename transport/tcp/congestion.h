@@ -25,7 +25,7 @@ class Congestion {
   std::string choose(const asio::ip::address& address, bool same_host) const;
   // Corrects the choice for an established connection. An address that looks near can be far away, behind a
   // tunnel; the round trip of the handshake shows this.
-  void settle(Socket& socket, bool same_host) const;
+  void settle(int descriptor, bool same_host) const;
 
  private:
   std::string setting_;

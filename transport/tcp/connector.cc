@@ -46,8 +46,7 @@ Connector::Connector(Context& context, int peer, Address address, std::chrono::n
       address_(std::move(address)),
       deadline_(Deadline::after(timeout)),
       attempt_timeout_(attempt_timeout(timeout)),
-      events_(events),
-      pipe_(context.io) {}
+      events_(events) {}
 
 Connector::~Connector() {
   context_.timers.cancel(*this);
@@ -68,7 +67,7 @@ void Connector::try_next() {
   const Endpoint& endpoint = address_.endpoints[next_endpoint_];
   const SocketSetup setup{context_.options.socket_buffer,
                           context_.congestion.choose(endpoint.address(), context_.same_host(peer_)), local_};
-  pipe_ = Pipe(begin_connect(context_.io, endpoint, setup, error));
+  pipe_ = Pipe(begin_connect(endpoint, setup, error));
   if (!error) {
     connected();
     return;
@@ -77,7 +76,7 @@ void Connector::try_next() {
     attempt_failed(error);
     return;
   }
-  watching_ = context_.watch(pipe_.native_handle(), EPOLLOUT, *this).ok();
+  watching_ = context_.watch(pipe_.descriptor(), EPOLLOUT, *this).ok();
   if (watching_) {
     context_.timers.set(*this, earlier(deadline_, Deadline::after(attempt_timeout_)));
   } else {
@@ -88,7 +87,7 @@ void Connector::try_next() {
 void Connector::on_ready(std::uint32_t) {
   if (phase_ == Phase::greeting) return read_answer();
   if (phase_ == Phase::proving) return prove();
-  if (const asio::error_code error = connect_result(pipe_.socket())) {
+  if (const asio::error_code error = connect_result(pipe_.descriptor())) {
     attempt_failed(error);
   } else {
     connected();
@@ -97,24 +96,23 @@ void Connector::on_ready(std::uint32_t) {
 
 void Connector::connected() {
   phase_ = Phase::proving;
-  tune(pipe_.socket());
-  context_.congestion.settle(pipe_.socket(), context_.same_host(peer_));
+  tune(pipe_.descriptor());
+  context_.congestion.settle(pipe_.descriptor(), context_.same_host(peer_));
   const security::Parties parties{security::Service::data, static_cast<std::uint32_t>(context_.owner->rank()),
                                   static_cast<std::uint32_t>(peer_)};
   const Deadline limit = earlier(deadline_, Deadline::after(attempt_timeout_));
-  guard_.emplace(security::Guard::connecting(context_.options.credentials, parties, limit));
+  pipe_.guard_by(security::Guard::connecting(context_.options.credentials, parties, limit));
   context_.timers.set(*this, limit);
   prove();
 }
 
 void Connector::prove() {
-  switch (guard_->advance(pipe_.native_handle())) {
+  switch (pipe_.pass()) {
     case security::Guard::State::reading:
       return watch_for(EPOLLIN);
     case security::Guard::State::writing:
       return watch_for(EPOLLOUT);
     case security::Guard::State::done:
-      pipe_.encrypt(guard_->take_tls());
       return greet();
     case security::Guard::State::failed:
       return guard_failed();
@@ -122,7 +120,7 @@ void Connector::prove() {
 }
 
 void Connector::guard_failed() {
-  const Status why = guard_->status();
+  const Status why = pipe_.guard()->status();
   switch (why.code()) {
     case Code::unauthenticated:
     case Code::mismatch:
@@ -138,10 +136,10 @@ void Connector::guard_failed() {
 
 void Connector::watch_for(std::uint32_t events) {
   if (watching_) {
-    context_.rewatch(pipe_.native_handle(), events, *this);
+    context_.rewatch(pipe_.descriptor(), events, *this);
     return;
   }
-  watching_ = context_.watch(pipe_.native_handle(), events, *this).ok();
+  watching_ = context_.watch(pipe_.descriptor(), events, *this).ok();
   if (!watching_) attempt_failed(asio::error::no_memory);
 }
 
@@ -192,7 +190,7 @@ void Connector::judge(Verdict verdict) {
   switch (verdict) {
     case Verdict::welcome: {
       Pipe pipe = std::move(pipe_);
-      context_.unwatch(pipe.native_handle());
+      context_.unwatch(pipe.descriptor());
       watching_ = false;
       context_.timers.cancel(*this);
       events_.on_connected(std::move(pipe));
@@ -264,7 +262,7 @@ void Connector::on_timer() {
 }
 
 void Connector::drop_socket() {
-  if (watching_) context_.unwatch(pipe_.native_handle());
+  if (watching_) context_.unwatch(pipe_.descriptor());
   watching_ = false;
   pipe_.close();
 }

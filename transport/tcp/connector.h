@@ -1,11 +1,9 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <vector>
 
 #include "core/backoff.h"
-#include "core/security/guard.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/context.h"
 #include "transport/tcp/handshake.h"
@@ -65,7 +63,6 @@ class Connector final : public DescriptorHandler, public Timer {
   asio::ip::address local_;
   Phase phase_ = Phase::pausing;
   Pipe pipe_;
-  std::optional<security::Guard> guard_;
   bool watching_ = false;
   std::size_t next_endpoint_ = 0;
   std::size_t refused_in_round_ = 0;

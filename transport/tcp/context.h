@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <memory>
 
-#include <asio/io_context.hpp>
-
 #include "transport/tcp/address.h"
 #include "transport/tcp/channels.h"
 #include "transport/tcp/congestion.h"
@@ -28,10 +26,15 @@ struct Context : TransportContext {
     void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t(64)); }
   };
 
+  // Returns the limits of messages between this rank and a peer.
+  MessageLimits limits_with(int rank) const {
+    const auto theirs = published_by(peer(rank));
+    return theirs ? minimum(address.limits, theirs->limits) : address.limits;
+  }
+
   const Options options;
   const Congestion congestion;
-  asio::io_context io{ASIO_CONCURRENCY_HINT_UNSAFE};  // never run; see socket.h
-  Address address;                                    // ours, as published
+  Address address;  // ours, as published
   std::unique_ptr<std::byte[], Free> scratch;
   Channels channels;
 };

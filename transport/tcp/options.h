@@ -7,6 +7,8 @@
 
 #include <tutti/credentials.h>
 
+#include "transport/message_limits.h"
+
 namespace tutti::tcp {
 
 // `Options` configure a tcp transport.
@@ -28,6 +30,8 @@ struct Options {
   int sockets = 0;
   // This is the `setting` of `Congestion` (congestion.h).
   std::string congestion = {};
+  // Messages obey these limits, or those of the peer if they are smaller.
+  MessageLimits limits = {};
   // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};
   // This holds the credentials that guard every connection. If it is null, connections have no guard.

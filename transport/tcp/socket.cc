@@ -4,12 +4,12 @@
 #include <array>
 #include <cerrno>
 
-#include <asio/ip/v6_only.hpp>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "core/descriptor.h"
 #include "core/error_text.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti::tcp {
 namespace {
@@ -21,7 +21,6 @@ constexpr int keepalive_idle_s = 30;
 constexpr int keepalive_interval_s = 10;
 constexpr int keepalive_probes = 6;
 constexpr unsigned user_timeout_ms = 120'000;
-constexpr int backlog = 4096;  // the kernel takes the smaller of this and net.core.somaxconn
 
 asio::error_code last_error() { return system_error(errno); }
 
@@ -31,112 +30,64 @@ void set_option(int descriptor, int level, int name, T value) {
   static_cast<void>(setsockopt(descriptor, level, name, &value, sizeof value));
 }
 
-Descriptor open_socket(const Endpoint& endpoint, const SocketSetup& setup) {
-  const int family = endpoint.protocol().family();
-  Descriptor made(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
-  if (!made) return made;
+void prepare(int descriptor, const SocketSetup& setup) {
   if (setup.buffer > 0) {
-    set_option(made.get(), SOL_SOCKET, SO_SNDBUF, setup.buffer);
-    set_option(made.get(), SOL_SOCKET, SO_RCVBUF, setup.buffer);
+    set_option(descriptor, SOL_SOCKET, SO_SNDBUF, setup.buffer);
+    set_option(descriptor, SOL_SOCKET, SO_RCVBUF, setup.buffer);
   }
-  set_congestion(made.get(), setup.congestion);
-  return made;
+  set_congestion(descriptor, setup.congestion);
 }
 
-// Gives the descriptor to a socket or an acceptor of Asio, which owns it from then on.
-template <class AsioSocket>
-void adopt(AsioSocket& socket, const Endpoint& endpoint, Descriptor descriptor, asio::error_code& error) {
-  socket.assign(endpoint.protocol(), descriptor.get(), error);
-  if (!error) static_cast<void>(descriptor.release());
-}
-
-asio::error_code listen_on(Acceptor& acceptor, const Endpoint& endpoint, const SocketSetup& setup) {
-  asio::error_code error;
-  Descriptor made = open_socket(endpoint, setup);
-  if (!made) return last_error();
-  adopt(acceptor, endpoint, std::move(made), error);
-  if (error) return error;
-  // This allows a port where connections of an earlier run linger, but not one that has a listener.
-  acceptor.set_option(Acceptor::reuse_address(endpoint.port() != 0), error);
-  if (endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(true), error);
-  acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(backlog, error);
-  if (!error) acceptor.non_blocking(true, error);
-  return error;
+// `ask` is getsockname() or getpeername().
+std::optional<Endpoint> endpoint_of(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)) {
+  Endpoint endpoint;
+  auto length = static_cast<socklen_t>(endpoint.capacity());
+  if (ask(descriptor, endpoint.data(), &length) != 0) return std::nullopt;
+  endpoint.resize(length);
+  return endpoint;
 }
 
 }  // namespace
 
-Result<Acceptor> listen(asio::io_context& io, const asio::ip::address& address, std::uint16_t first_port,
-                        std::uint16_t last_port, const SocketSetup& setup) {
-  asio::error_code error;
-  for (std::uint32_t port = first_port; port <= std::max(first_port, last_port); ++port) {
-    Acceptor acceptor(io);
-    error = listen_on(acceptor, Endpoint(address, static_cast<std::uint16_t>(port)), setup);
-    if (!error) return acceptor;
-    if (error != asio::error::address_in_use && error != asio::error::access_denied) break;
-  }
-  std::string where = address.to_string();
-  if (first_port != 0) where += " port " + std::to_string(first_port);
-  if (last_port > first_port) where += "-" + std::to_string(last_port);
-  return Status(is_scarcity(error) ? Code::resource_exhausted : Code::invalid_argument,
-                "tcp: cannot listen on " + where + ": " + text_of(error));
+Result<Descriptor> listen(const asio::ip::address& address, std::uint16_t first_port, std::uint16_t last_port,
+                          const SocketSetup& setup) {
+  return meeting::listen_on("tcp", address.to_string(), first_port, last_port,
+                            [&setup](int descriptor) { prepare(descriptor, setup); });
 }
 
-Socket accept(asio::io_context& io, Acceptor& acceptor, asio::error_code& error) {
-  Socket socket(io);
-  sockaddr_storage from{};
-  socklen_t length = sizeof from;
-  Descriptor accepted;
-  do {
-    length = sizeof from;
-    accepted = Descriptor(accept4(acceptor.native_handle(), reinterpret_cast<sockaddr*>(&from), &length,
-                                  SOCK_CLOEXEC | SOCK_NONBLOCK));
-  } while (!accepted && errno == EINTR);
-  if (!accepted) {
-    error = last_error();
-    return socket;
-  }
-  const auto protocol = from.ss_family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4();
-  adopt(socket, Endpoint(protocol, 0), std::move(accepted), error);
-  if (!error) socket.non_blocking(true, error);
-  return socket;
-}
-
-Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const SocketSetup& setup,
-                     asio::error_code& error) {
-  Socket socket(io);
-  Descriptor made = open_socket(endpoint, setup);
+Descriptor begin_connect(const Endpoint& endpoint, const SocketSetup& setup, asio::error_code& error) {
+  const int family = endpoint.protocol().family();
+  Descriptor made =
+      Descriptor::guarded(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
   if (!made) {
     error = last_error();
-    return socket;
+    return made;
   }
-  adopt(socket, endpoint, std::move(made), error);
-  if (!error) socket.non_blocking(true, error);
-  if (error) return socket;
-  const int descriptor = socket.native_handle();
+  prepare(made.get(), setup);
   if (!setup.local.is_unspecified() && setup.local.is_v4() == endpoint.address().is_v4()) {
     const Endpoint from(setup.local, 0);
-    set_option(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    static_cast<void>(::bind(descriptor, from.data(), static_cast<socklen_t>(from.size())));
+    set_option(made.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    static_cast<void>(::bind(made.get(), from.data(), static_cast<socklen_t>(from.size())));
   }
-  // Asio's synchronous connect would wait. If a signal interrupts this call, the kernel still continues to
-  // connect.
-  const int result = ::connect(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size()));
+  // If a signal interrupts this call, the kernel still continues to connect.
+  const int result = ::connect(made.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size()));
   error = result == 0 ? asio::error_code() : last_error();
   if (error == asio::error::interrupted) error = asio::error::in_progress;
-  return socket;
+  return made;
 }
 
-asio::error_code connect_result(Socket& socket) {
+asio::error_code connect_result(int descriptor) {
   int result = 0;
   socklen_t length = sizeof result;
-  if (getsockopt(socket.native_handle(), SOL_SOCKET, SO_ERROR, &result, &length) != 0) return last_error();
+  if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &result, &length) != 0) return last_error();
   return system_error(result);
 }
 
-void tune(Socket& socket) {
-  const int descriptor = socket.native_handle();
+std::optional<Endpoint> local_endpoint(int descriptor) { return endpoint_of(descriptor, ::getsockname); }
+
+std::optional<Endpoint> remote_endpoint(int descriptor) { return endpoint_of(descriptor, ::getpeername); }
+
+void tune(int descriptor) {
   set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, keepalive_idle_s);
@@ -168,16 +119,6 @@ std::string text_of(const asio::error_code& error) {
   return error.category() == asio::error::get_system_category() ? error_text(error.value()) : error.message();
 }
 
-bool is_scarcity(const asio::error_code& error) {
-  switch (error.value()) {
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case ENOBUFS:
-      return true;
-    default:
-      return false;
-  }
-}
+bool is_scarcity(const asio::error_code& error) { return meeting::is_scarcity(error.value()); }
 
 }  // namespace tutti::tcp

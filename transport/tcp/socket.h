@@ -1,21 +1,20 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
-#include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 
 #include <tutti/status.h>
 
-// These functions create, accept and connect sockets. They do so without Asio's reactor, and they set
-// close-on-exec when a socket is made, so that no program that the process starts inherits it. Asio can do
-// neither; it only provides addresses, options, buffers and error codes. Sockets stay in non-blocking mode.
-// The Driver reports when they are ready, so Asio's reactor never runs.
+#include "core/descriptor.h"
+
+// These functions create and connect sockets, and set their options. They set close-on-exec when a socket is
+// made, so that no program that the process starts inherits it; Asio cannot do that. It only provides
+// addresses and error codes. Sockets never block, and the Driver reports when they are ready.
 namespace tutti::tcp {
 
-using Socket = asio::ip::tcp::socket;
-using Acceptor = asio::ip::tcp::acceptor;
 using Endpoint = asio::ip::tcp::endpoint;
 
 // `SocketSetup` is what must be set before a socket connects.
@@ -28,18 +27,18 @@ struct SocketSetup {
 
 // Makes a listener on exactly that address, at the first free port of the range, or at any port if
 // `first_port` is zero. Connections inherit its options.
-Result<Acceptor> listen(asio::io_context& io, const asio::ip::address& address, std::uint16_t first_port,
-                        std::uint16_t last_port, const SocketSetup& setup);
-// Accepts the next connection. The error is would_block if there is none.
-Socket accept(asio::io_context& io, Acceptor& acceptor, asio::error_code& error);
+Result<Descriptor> listen(const asio::ip::address& address, std::uint16_t first_port, std::uint16_t last_port,
+                          const SocketSetup& setup);
 // Starts connecting. If the error is in_progress, the attempt ends when the socket becomes writable, and
 // `connect_result` then returns the outcome.
-Socket begin_connect(asio::io_context& io, const Endpoint& endpoint, const SocketSetup& setup,
-                     asio::error_code& error);
-asio::error_code connect_result(Socket& socket);
+Descriptor begin_connect(const Endpoint& endpoint, const SocketSetup& setup, asio::error_code& error);
+asio::error_code connect_result(int descriptor);
+// These return the address of one end of a socket, or nothing if it has none.
+std::optional<Endpoint> local_endpoint(int descriptor);
+std::optional<Endpoint> remote_endpoint(int descriptor);
 // Sets the options of an established connection: small writes leave at once, and dead hosts are noticed
 // eventually.
-void tune(Socket& socket);
+void tune(int descriptor);
 // Chooses whether small writes wait in the kernel until the earlier ones are acknowledged. If `on` is false,
 // those that are waiting are sent as well.
 void set_nagle(int descriptor, bool on);

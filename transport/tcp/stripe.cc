@@ -13,7 +13,7 @@
 namespace tutti::tcp {
 
 OutgoingStripe::OutgoingStripe(Context& context, int peer, std::uint8_t number, StripeEvents& events)
-    : context_(context), peer_(peer), number_(number), events_(events), pipe_(context.io) {}
+    : context_(context), peer_(peer), number_(number), events_(events) {}
 
 OutgoingStripe::~OutgoingStripe() { close(); }
 
@@ -22,7 +22,7 @@ void OutgoingStripe::close() {
   count_ = 0;
   if (!open_) return;
   open_ = false;
-  context_.unwatch(pipe_.native_handle());
+  context_.unwatch(pipe_.descriptor());
   pipe_.close();
 }
 
@@ -36,7 +36,7 @@ void OutgoingStripe::connect(const Address& address, std::chrono::nanoseconds ti
 void OutgoingStripe::on_connected(Pipe pipe) {
   connector_.reset();
   pipe_ = std::move(pipe);
-  open_ = context_.watch(pipe_.native_handle(), EPOLLIN, *this).ok();
+  open_ = context_.watch(pipe_.descriptor(), EPOLLIN, *this).ok();
   events_.on_stripe_room();
 }
 
@@ -48,7 +48,7 @@ void OutgoingStripe::on_connect_failed(const Status& why) {
 void OutgoingStripe::on_ready(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0 && full_) {
     full_ = false;
-    context_.rewatch(pipe_.native_handle(), EPOLLIN, *this);
+    context_.rewatch(pipe_.descriptor(), EPOLLIN, *this);
     write();
     if (open_ && !full_) events_.on_stripe_room();
   } else if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
@@ -69,7 +69,7 @@ void OutgoingStripe::write() {
     const std::size_t written = pipe_.write(rest, error);
     if (error == EAGAIN) {
       full_ = true;
-      context_.rewatch(pipe_.native_handle(), EPOLLIN | EPOLLOUT, *this);
+      context_.rewatch(pipe_.descriptor(), EPOLLIN | EPOLLOUT, *this);
       break;
     }
     if (error != 0) {
@@ -92,13 +92,13 @@ IncomingStripe::IncomingStripe(Context& context, std::uint8_t number, StripeEven
 IncomingStripe::~IncomingStripe() { close(); }
 
 void IncomingStripe::close() {
-  if (watching_) context_.unwatch(pipe_.native_handle());
+  if (watching_) context_.unwatch(pipe_.descriptor());
   watching_ = false;
   pipe_.close();
 }
 
 Status IncomingStripe::watch() {
-  const Status watched = context_.watch(pipe_.native_handle(), EPOLLIN, *this);
+  const Status watched = context_.watch(pipe_.descriptor(), EPOLLIN, *this);
   watching_ = watched.ok();
   return watched;
 }
@@ -138,7 +138,7 @@ void IncomingStripe::on_ready(std::uint32_t events) {
 void IncomingStripe::pause(bool on) {
   if (on == paused_ || !watching_) return;
   paused_ = on;
-  context_.rewatch(pipe_.native_handle(), on ? 0u : static_cast<std::uint32_t>(EPOLLIN), *this);
+  context_.rewatch(pipe_.descriptor(), on ? 0u : static_cast<std::uint32_t>(EPOLLIN), *this);
 }
 
 }  // namespace tutti::tcp

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include <asio/io_context.hpp>
 #include <sys/random.h>
 
 #include <tutti/log.h>
@@ -33,10 +35,11 @@ Result<std::uint64_t> random_number() {
 
 // Returns the address that `host` stands for. Peers use it instead of the one that a listener is bound to.
 // This may ask a name server, so it is called only when the transport is made.
-Result<asio::ip::address> resolve(asio::io_context& io, const std::string& host) {
+Result<asio::ip::address> resolve(const std::string& host) {
   asio::error_code error;
   const asio::ip::address address = asio::ip::make_address(host, error);
   if (!error) return address;
+  asio::io_context io;
   const auto results = asio::ip::tcp::resolver(io).resolve(host, "", error);
   if (!error && !results.empty()) return results.begin()->endpoint().address();
   return Status(Code::invalid_argument, "tcp: the advertised address " + host +
@@ -56,6 +59,7 @@ Status Transport::listen() {
   const auto nonce = random_number();
   if (!nonce.ok()) return nonce.status();
   context_.address.nonce = *nonce;
+  context_.address.limits = options.limits;
   if (options.bind.empty()) return Status(Code::invalid_argument, "tcp: no address to listen on");
   for (std::size_t i = 0; i < options.bind.size(); ++i) {
     const bool advertised = i < options.advertise.size();
@@ -71,12 +75,16 @@ Status Transport::listen_on(const std::string& bind_address, const std::string& 
   const asio::ip::address address = asio::ip::make_address(bind_address, error);
   if (error) return Status(Code::invalid_argument, "tcp: not an address to listen on: " + bind_address);
   const SocketSetup setup{options.socket_buffer, context_.congestion.choose(address, false)};
-  auto acceptor = tcp::listen(context_.io, address, options.first_port, options.last_port, setup);
-  if (!acceptor.ok()) return acceptor.status();
-  listeners_.push_back(std::make_unique<Listener>(context_, *std::move(acceptor), *this));
-  Endpoint endpoint = listeners_.back()->endpoint();
+  auto socket = tcp::listen(address, options.first_port, options.last_port, setup);
+  if (!socket.ok()) return socket.status();
+  Endpoint endpoint = local_endpoint(socket->get()).value_or(Endpoint());
+  const meeting::ListenerOptions listening{.name = "tcp",
+                                           .service = security::Service::data,
+                                           .credentials = options.credentials,
+                                           .hello_limit = options.handshake_timeout};
+  listeners_.push_back(std::make_unique<meeting::Listener>(context_, *std::move(socket), *this, listening));
   if (!advertise_address.empty()) {
-    const auto instead = resolve(context_.io, advertise_address);
+    const auto instead = resolve(advertise_address);
     if (!instead.ok()) return instead.status();
     endpoint.address(*instead);
   }
@@ -103,10 +111,10 @@ Status Transport::can_reach(const PeerInfo& peer) const {
       peer.rank);
 }
 
-Status Transport::start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) {
-  context_.start(driver, owner, limits, *this);
+Status Transport::start(Driver& driver, TransportOwner& owner) {
+  context_.start(driver, owner, *this);
   for (auto& listener : listeners_) {
-    const Status started = listener->start();
+    const Status started = listener->start(owner.rank());
     if (!started.ok()) return started.with_context("tcp");
   }
   return Status();
@@ -162,20 +170,31 @@ Verdict Transport::judge(const Hello& hello) {
   return stripe == 0 ? channel->judge_incoming() : channel->judge_stripe(stripe);
 }
 
-void Transport::on_hello(const Hello& hello, Pipe pipe) {
+bool Transport::begins_like_hello(std::span<const std::byte> bytes) const {
+  return tcp::begins_like_hello(bytes);
+}
+
+std::optional<std::uint32_t> Transport::claimed_rank(std::span<const std::byte> hello) const {
+  const auto decoded = decode_hello(hello.first<tcp::hello_bytes>());
+  return decoded ? std::optional(decoded->from) : std::nullopt;
+}
+
+void Transport::on_hello(meeting::Guest guest) {
+  const Hello hello = *decode_hello(std::span(std::as_const(guest.hello)).first<tcp::hello_bytes>());
   const Verdict verdict = judge(hello);
   if (verdict != Verdict::welcome && verdict != Verdict::wait) {
     log::debug("tcp: refused a connection from a process that claims to be rank ", hello.from, " (verdict ",
                static_cast<int>(verdict), ")");
   }
+  Pipe pipe = std::move(guest.connection);
   const auto answer = encode(verdict);
   int error = 0;
   // These are the first bytes on a new connection, so there is always room for them unless the connection has
   // failed.
   const std::size_t sent = pipe.write(std::span<const std::byte>(answer), error);
   if (verdict != Verdict::welcome || error || sent != answer.size()) return;
-  tune(pipe.socket());
-  context_.congestion.settle(pipe.socket(), context_.same_host(static_cast<int>(hello.from)));
+  tune(pipe.descriptor());
+  context_.congestion.settle(pipe.descriptor(), context_.same_host(static_cast<int>(hello.from)));
   Channel& channel = *context_.channels.by_peer.find(static_cast<int>(hello.from));
   if (hello.stripe == 0) {
     channel.attach(std::move(pipe));

@@ -3,15 +3,16 @@
 #include <memory>
 #include <vector>
 
+#include "transport/meeting/listener.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/context.h"
-#include "transport/tcp/listener.h"
+#include "transport/tcp/handshake.h"
 #include "transport/transport.h"
 
 namespace tutti::tcp {
 
 // A tcp `Transport` connects ranks by TCP, on one host or several.
-class Transport final : public tutti::Transport, public HelloHandler, public Pollable {
+class Transport final : public tutti::Transport, public meeting::Port, public Pollable {
  public:
   // Only `create` makes transports.
   explicit Transport(const Options& options) : context_(options) {}
@@ -22,19 +23,22 @@ class Transport final : public tutti::Transport, public HelloHandler, public Pol
   std::string_view name() const override { return "tcp"; }
   std::string address() const override { return format(context_.address); }
   Status can_reach(const PeerInfo& peer) const override;
-  Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
+  Status start(Driver& driver, TransportOwner& owner) override;
   std::unique_ptr<tutti::Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
   void stop() override;
 
  private:
   Status listen_on(const std::string& bind_address, const std::string& advertise_address);
   Verdict judge(const Hello& hello);
-  void on_hello(const Hello& hello, Pipe pipe) override;
+  std::size_t hello_bytes() const override { return tcp::hello_bytes; }
+  bool begins_like_hello(std::span<const std::byte> bytes) const override;
+  std::optional<std::uint32_t> claimed_rank(std::span<const std::byte> hello) const override;
+  void on_hello(meeting::Guest guest) override;
   bool poll() override;
   Deadline next_deadline() const override { return context_.timers.next(); }
 
   Context context_;
-  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<meeting::Listener>> listeners_;
 };
 
 }  // namespace tutti::tcp

@@ -1,6 +1,7 @@
 #include "rendezvous/store/tcp/store_connection.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <asio/buffer.hpp>
@@ -59,10 +60,21 @@ void StoreConnection::pass_guard() {
   });
 }
 
+// Returns whether a hello can begin with the first `count` bytes that have arrived.
+bool StoreConnection::begins_like_hello(std::size_t count) const {
+  return std::memcmp(&client_hello_, magic.data(), std::min(count, magic.size())) == 0;
+}
+
 void StoreConnection::read_hello() {
-  asio::async_read(wire_, asio::buffer(&client_hello_, sizeof(client_hello_)),
-                   [self = shared_from_this()](asio::error_code error, std::size_t) {
-                     if (self->is_over(error) || self->client_hello_.magic != magic) return self->close();
+  // Stops at the first wrong byte.
+  const auto left = [self = shared_from_this()](asio::error_code error, std::size_t got) {
+    const bool good = !error && self->begins_like_hello(got);
+    return good ? sizeof(client_hello_) - got : std::size_t{0};
+  };
+  asio::async_read(wire_, asio::buffer(&client_hello_, sizeof(client_hello_)), left,
+                   [self = shared_from_this()](asio::error_code error, std::size_t got) {
+                     if (self->is_over(error) || got < sizeof(client_hello_) || !self->begins_like_hello(got))
+                       return self->close();
                      self->greet();
                    });
 }

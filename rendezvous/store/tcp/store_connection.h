@@ -62,6 +62,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   bool is_over(asio::error_code error) const { return error || is_closed_; }
   void pass_guard();
   void read_hello();
+  bool begins_like_hello(std::size_t count) const;
   void greet();
   void await_request();
   void read_length();

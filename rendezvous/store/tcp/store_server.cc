@@ -31,6 +31,7 @@
 #include "core/signals_blocked.h"
 #include "rendezvous/store/tcp/store_connection.h"
 #include "rendezvous/store/tcp/stream.h"
+#include "transport/meeting/socket.h"
 
 namespace tutti::tcp {
 namespace {
@@ -150,8 +151,8 @@ class StoreServer::Impl {
 
   void await_client(Listener& listener);
   void accept_some(Listener& listener);
-  void pause_accepting(Listener& listener);
-  void adopt(int fd);
+  void pause_accepting(Listener& listener, int why);
+  void adopt(Descriptor descriptor);
   bool make_room(bool full);
   void move(StoreConnection& client);
   void forget(StoreConnection& client);
@@ -164,7 +165,7 @@ class StoreServer::Impl {
   ServerState state_;
   const std::size_t most_strangers_;
   const std::size_t most_clients_;
-  bool scarcity_told_ = false;
+  bool scarce_ = false;  // accepting has failed for lack of descriptors or memory; the log says so
   std::list<Listener> listeners_;
   struct Client {
     std::shared_ptr<StoreConnection> connection;
@@ -215,30 +216,31 @@ void StoreServer::Impl::await_client(Listener& listener) {
 
 void StoreServer::Impl::accept_some(Listener& listener) {
   for (int i = 0; i < accepts_per_turn; ++i) {
-    const int fd = accept4(listener.acceptor.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) {
-      adopt(fd);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    int error = 0;
+    Descriptor accepted = meeting::accept_next(listener.acceptor.native_handle(), error);
+    if (accepted) {
+      scarce_ = false;
+      adopt(std::move(accepted));
+    } else if (error == EAGAIN) {
       break;
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      if (errno != EMFILE || !make_room(true)) return pause_accepting(listener);
+    } else if (meeting::is_scarcity(error) && (error != EMFILE || !make_room(true))) {
+      return pause_accepting(listener, error);
     }
     // Other errors concern only that one connection.
   }
   await_client(listener);
 }
 
-void StoreServer::Impl::pause_accepting(Listener& listener) {
-  if (!std::exchange(scarcity_told_, true))
-    log::warn("the store cannot accept connections: ", error_text(errno));
+void StoreServer::Impl::pause_accepting(Listener& listener, int why) {
+  if (!std::exchange(scarce_, true))
+    log::warn("the store: cannot accept a connection now: ", error_text(why));
   listener.pause.expires_after(accept_pause);
   listener.pause.async_wait([this, &listener](asio::error_code error) {
     if (!error) await_client(listener);
   });
 }
 
-void StoreServer::Impl::adopt(int fd) {
-  Descriptor descriptor(fd);
+void StoreServer::Impl::adopt(Descriptor descriptor) {
   auto& list = list_of(Standing::stranger);
   // The oldest stranger of a crowd goes, since it had the most time. A client that was only slow tries again.
   const auto crowd_of = [this](StoreConnection* known) {
@@ -247,7 +249,7 @@ void StoreServer::Impl::adopt(int fd) {
   if (list.size() >= most_strangers_) (*security::first_to_go(list, crowd_of))->close();
   if (clients_.size() >= most_clients_) make_room(clients_.size() >= state_.options.max_connections);
   if (clients_.size() >= state_.options.max_connections) return;
-  const int on = 1;
+  const int fd = descriptor.get(), on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   store_wire::set_keepalive(fd);
   asio::ip::tcp::socket socket(context_);

@@ -23,6 +23,7 @@
 
 #include "core/error_text.h"
 #include "tests/support/scratch_folder.h"
+#include "transport/meeting/socket.h"
 
 namespace {
 
@@ -99,9 +100,9 @@ class World {
       EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
       connected.push_back(address.text());
       ends.emplace_back(both[1]);
-      return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false);
+      return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard));
     };
-    auto listener = listen_on("127.0.0.1", 0, 0).take();
+    auto listener = meeting::listen_on("control", "127.0.0.1", 0, 0).take();
     port = port_of(listener);
     overlay = std::make_unique<Overlay>(std::move(options), std::move(listener), events);
     overlay->start(now);
@@ -280,11 +281,11 @@ std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silen
     int both[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
     ends.emplace_back(both[1]);
-    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), false, error);
+    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), error);
   };
   if (silent) options.connect = unanswered;
   Losses events;
-  Overlay overlay(std::move(options), listen_on("127.0.0.1", 0, 0).take(), events);
+  Overlay overlay(std::move(options), meeting::listen_on("control", "127.0.0.1", 0, 0).take(), events);
   const auto begin = Clock::now();
   auto now = begin;
   overlay.start(now);
@@ -334,7 +335,7 @@ TEST(Overlay, ALackOfDescriptorsIsSaidAtOnce) {
     return std::unique_ptr<Stream>();
   };
   NoEvents events;
-  Overlay overlay(std::move(options), listen_on("127.0.0.1", 0, 0).take(), events);
+  Overlay overlay(std::move(options), meeting::listen_on("control", "127.0.0.1", 0, 0).take(), events);
   Clock::time_point now = Clock::now();
   overlay.start(now);
   EXPECT_EQ(overlay.unlinked().code(), Code::timeout);
@@ -345,17 +346,6 @@ TEST(Overlay, ALackOfDescriptorsIsSaidAtOnce) {
   EXPECT_EQ(why.code(), Code::resource_exhausted);
   EXPECT_THAT(why.message(), HasSubstr("file descriptors that it may have"));
   EXPECT_EQ(why.message().find("firewall"), std::string::npos) << why.message();
-}
-
-TEST(Listener, APortRangeThatIsUsedUpIsNamed) {
-  const auto holder = listen_on("127.0.0.1", 0, 0).take();
-  const std::uint16_t port = port_of(holder);
-  const auto listener = listen_on("127.0.0.1", port, port);
-  ASSERT_FALSE(listener.ok());
-  EXPECT_EQ(listener.status().code(), Code::resource_exhausted);
-  const std::string range = std::to_string(port) + "-" + std::to_string(port);
-  EXPECT_THAT(listener.status().message(),
-              HasSubstr("no port of " + range + " (TUTTI_PORT_RANGE) is free on 127.0.0.1"));
 }
 
 }  // namespace

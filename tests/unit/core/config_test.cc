@@ -214,10 +214,11 @@ TEST(Config, TheDocumentationHoldsTheTable) {
 
 TEST(Config, WireDigestHoldsExactlyWhatShapesTheWire) {
   const std::string base = Config().wire_digest();
-  EXPECT_THAT(base, HasSubstr("TUTTI_FRAGMENT=128K;"));
-  EXPECT_EQ(config_of({{"TUTTI_FRAGMENT", "131072"}}).wire_digest(), base);
+  EXPECT_THAT(base, HasSubstr("TUTTI_SHM_WINDOW=1M;"));
+  EXPECT_EQ(config_of({{"TUTTI_SHM_WINDOW", "1048576"}}).wire_digest(), base);
+  EXPECT_EQ(config_of({{"TUTTI_EAGER_LIMIT", "1K"}, {"TUTTI_FRAGMENT", "4K"}}).wire_digest(), base);
   EXPECT_EQ(config_of({{"TUTTI_TIMEOUT", "1s"}, {"TUTTI_RANK", "1"}}).wire_digest(), base);
-  EXPECT_NE(config_of({{"TUTTI_EAGER_LIMIT", "1K"}}).wire_digest(), base);
+  EXPECT_NE(config_of({{"TUTTI_SHM_WINDOW", "1K"}}).wire_digest(), base);
   EXPECT_NE(config_of({{"TUTTI_ALGORITHM", "all_reduce:ring"}}).wire_digest(), base);
 }
 

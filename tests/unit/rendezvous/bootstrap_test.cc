@@ -53,7 +53,7 @@ bool has_session(const StoreLocation& store) {
 
 Outcome join_as(int rank, int world_size, const StoreLocation& store, Deadline deadline = ample()) {
   JoinOptions options;
-  options.wire_digest = "TUTTI_FRAGMENT=128K;";
+  options.wire_digest = "TUTTI_SHM_WINDOW=1M;";
   options.version = "1";
   options.addresses = [rank](const Session&) {
     return std::map<std::string, std::string>{{"tcp", "address of " + std::to_string(rank)}};

@@ -22,7 +22,7 @@ using Outcome = Result<std::vector<PeerInfo>>;
 
 Deadline ample() { return Deadline::after(seconds(60)); }
 
-Introduction rank_of(int rank, int world_size, const std::string& digest = "TUTTI_EAGER_LIMIT=32K;") {
+Introduction rank_of(int rank, int world_size, const std::string& digest = "TUTTI_SHM_WINDOW=1M;") {
   Introduction self = describe_this_process();
   self.rank = rank;
   self.world_size = world_size;
@@ -207,9 +207,9 @@ TEST(Exchange, WorldSizesThatDiffer) {
 TEST(Exchange, SettingsThatDiffer) {
   MemoryStore store;
   const std::vector<Introduction> ranks = {
-      rank_of(0, 3, "TUTTI_FRAGMENT=128K;TUTTI_ALGORITHM=;"),
-      rank_of(1, 3, "TUTTI_FRAGMENT=128K;TUTTI_ALGORITHM=;"),
-      rank_of(2, 3, "TUTTI_FRAGMENT=128K;TUTTI_ALGORITHM=all_reduce:ring;")};
+      rank_of(0, 3, "TUTTI_SHM_WINDOW=1M;TUTTI_ALGORITHM=;"),
+      rank_of(1, 3, "TUTTI_SHM_WINDOW=1M;TUTTI_ALGORITHM=;"),
+      rank_of(2, 3, "TUTTI_SHM_WINDOW=1M;TUTTI_ALGORITHM=all_reduce:ring;")};
   for (const Outcome& outcome : meet(store, ranks)) {
     EXPECT_EQ(outcome.status().code(), Code::mismatch);
     EXPECT_SAYS(outcome.status().message(), "TUTTI_ALGORITHM is");
@@ -417,7 +417,7 @@ TEST(Exchange, AHostsNameControlsNoTerminal) {
   MemoryStore store;
   std::vector<Introduction> ranks = world_of(2);
   ranks[1].host = "\x1b[2Jhost\n";
-  ranks[1].wire_digest = "TUTTI_EAGER_LIMIT=\x1b[31m;";
+  ranks[1].wire_digest = "TUTTI_SHM_WINDOW=\x1b[31m;";
   for (const Outcome& outcome : meet(store, ranks)) {
     EXPECT_EQ(outcome.status().code(), Code::mismatch) << outcome.status().to_string();
     EXPECT_NE(outcome.status().message().find("\\x1b[2Jhost\\n"), std::string::npos)

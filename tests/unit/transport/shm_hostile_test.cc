@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "tests/unit/transport/shm_world.h"
-#include "transport/shm/listener.h"
+#include "transport/meeting/listener.h"
 #include "transport/shm/shared_memory.h"
 
 namespace tutti::shm {
@@ -365,7 +365,7 @@ TEST_F(ShmStranger, WhoSaysNothingIsClosed) {
 
 TEST_F(ShmStranger, AFloodIsBounded) {
   std::vector<std::unique_ptr<RawPeer>> flood;
-  for (std::size_t i = 0; i < 2 * Listener::max_strangers; ++i) {
+  for (std::size_t i = 0; i < 2 * meeting::ListenerOptions{}.most_strangers; ++i) {
     flood.push_back(std::make_unique<RawPeer>(address));
   }
   expect_service();

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <tutti/credentials.h>
+
+#include "core/descriptor.h"
+#include "core/security/guard.h"
+
+// This file provides every kind of port that a process listens at, so that the same tests of strangers run
+// against all of them.
+namespace tutti::test {
+
+struct OpenPortOptions {
+  security::SharedCredentials credentials = {};
+  std::chrono::milliseconds hello_limit = std::chrono::hours(1);
+};
+
+// An `OpenPort` is a listening port, and all that the ranks behind it need to serve each other.
+class OpenPort {
+ public:
+  virtual ~OpenPort() = default;
+
+  // Makes a socket that can connect to the port.
+  virtual Descriptor socket() const = 0;
+  // Returns whether the socket is connected, from this address of the host if the port has addresses.
+  virtual bool connect(int socket, const std::string& from) const = 0;
+  // Returns whom a guard is for that connects to this port as a rank.
+  virtual security::Parties parties() const = 0;
+  // Returns a complete hello of the rank `from`, if hellos contain ranks.
+  virtual std::string hello(int from) const = 0;
+  // Returns as many strangers as the port keeps.
+  virtual std::size_t most_strangers() const = 0;
+  // Lets the ranks behind the port, which have not met yet, serve each other.
+  virtual void expect_service() = 0;
+};
+
+// A `KindOfPort` is what the tests are parameterized by.
+struct KindOfPort {
+  const char* name;
+  std::unique_ptr<OpenPort> (*open)(const OpenPortOptions& options);
+  bool has_addresses = true;  // of those who connect
+  bool hellos_have_ranks = true;
+  bool hellos_have_parts = true;  // a hello can arrive in pieces
+};
+
+std::unique_ptr<OpenPort> open_tcp(const OpenPortOptions& options);
+std::unique_ptr<OpenPort> open_shm(const OpenPortOptions& options);
+std::unique_ptr<OpenPort> open_control(const OpenPortOptions& options);
+std::unique_ptr<OpenPort> open_store(const OpenPortOptions& options);
+
+inline constexpr KindOfPort all_kinds_of_port[] = {
+    {.name = "tcp", .open = open_tcp},
+    {.name = "shm", .open = open_shm, .has_addresses = false, .hellos_have_parts = false},
+    {.name = "control", .open = open_control},
+    {.name = "store", .open = open_store, .hellos_have_ranks = false},
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,228 @@
+// Tests that processes which do not belong to the job disturb nobody, at every kind of port: that of tcp, of
+// shared memory, of the control plane and of the store.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <tutti/log.h>
+
+#include "tests/conformance/stranger_ports.h"
+#include "tests/support/guards.h"
+#include "tests/support/scratch_folder.h"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A `Caller` is a connection to a port. It can send anything.
+class Caller {
+ public:
+  explicit Caller(const OpenPort& port, const std::string& from = "127.0.0.1") : socket_(port.socket()) {
+    EXPECT_TRUE(port.connect(socket_.get(), from));
+  }
+  int descriptor() const { return socket_.get(); }
+  void say(const std::string& text) const {
+    static_cast<void>(send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) == 0);
+  }
+  bool hears_anything() const { return waits_for_input(); }
+  // Returns whether the other side closes the connection without sending anything.
+  bool is_closed_silently() const {
+    char byte;
+    return waits_for_input() && (recv(socket_.get(), &byte, 1, 0) == 0 || errno == ECONNRESET);
+  }
+  bool is_open() const {
+    char byte;
+    return recv(socket_.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+  }
+
+ private:
+  bool waits_for_input() const {
+    pollfd entry{socket_.get(), POLLIN, 0};
+    return poll(&entry, 1, 60'000) == 1;
+  }
+
+  Descriptor socket_;
+};
+
+class PortStrangers : public ::testing::TestWithParam<KindOfPort> {
+ protected:
+  static std::unique_ptr<OpenPort> open(const std::string& token = {},
+                                        milliseconds hello_limit = std::chrono::hours(1)) {
+    OpenPortOptions options{.hello_limit = hello_limit};
+    if (!token.empty()) options.credentials = holder_of(token);
+    return GetParam().open(options);
+  }
+  // Connects three times as many strangers as the port keeps.
+  static std::vector<std::unique_ptr<Caller>> crowd_at(const OpenPort& port) {
+    std::vector<std::unique_ptr<Caller>> crowd;
+    for (std::size_t i = 0; i < 3 * port.most_strangers(); ++i)
+      crowd.push_back(std::make_unique<Caller>(port));
+    return crowd;
+  }
+};
+
+TEST_P(PortStrangers, WhoSpeakAnotherProtocolAreClosedWithoutAWord) {
+  const auto port = open();
+  std::mt19937 random(3);
+  std::vector<std::string> greetings = {
+      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+      "G",
+      std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11),  // a TLS hello
+      "SSH-2.0-OpenSSH_9.2\r\n",
+      std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8),
+      std::string(100'000, 'A')};
+  for (int i = 0; i < 40; ++i) {
+    std::string bytes(1 + random() % 200, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    greetings.push_back(bytes);
+  }
+  for (const std::string& greeting : greetings) {
+    const Caller stranger(*port);
+    stranger.say(greeting);
+    EXPECT_TRUE(stranger.is_closed_silently()) << greeting.substr(0, 20);
+  }
+  port->expect_service();
+}
+
+TEST_P(PortStrangers, WhoSayNothingAreClosedInTime) {
+  const auto port = open("", std::chrono::seconds(1));
+  const Caller silent(*port), slow(*port);
+  const std::string hello = port->hello(1);
+  if (GetParam().hellos_have_parts) slow.say(hello.substr(0, hello.size() - 1));
+  EXPECT_TRUE(silent.is_closed_silently());
+  EXPECT_TRUE(slow.is_closed_silently());
+}
+
+TEST_P(PortStrangers, AreBoundedAndTheOldestGoes) {
+  const auto port = open();
+  const auto crowd = crowd_at(*port);
+  EXPECT_TRUE(crowd.front()->is_closed_silently());
+  port->expect_service();
+  std::size_t kept = crowd.size();
+  for (int i = 0; i < 6000 && kept > port->most_strangers(); ++i) {
+    std::this_thread::sleep_for(milliseconds(10));  // some still wait in the kernel
+    kept = static_cast<std::size_t>(
+        std::count_if(crowd.begin(), crowd.end(), [](const auto& stranger) { return stranger->is_open(); }));
+  }
+  EXPECT_LE(kept, port->most_strangers());
+}
+
+// A distant rank needs some round trips to say who it is. In that time, a nearer attacker can open many
+// connections.
+TEST_P(PortStrangers, OfOneAddressDisplaceThemselvesOnly) {
+  if (!GetParam().has_addresses) GTEST_SKIP() << "local sockets have no addresses";
+  const auto port = open("secret");
+  const Caller far(*port, "127.0.0.9");
+  const auto crowd = crowd_at(*port);
+  EXPECT_TRUE(crowd.front()->is_closed_silently());
+  auto guard = guard_of("secret", port->parties());
+  EXPECT_TRUE(pass(guard, far.descriptor()).ok());
+  port->expect_service();
+}
+
+// A rank has started the handshake, but is slow. Then many strangers connect from the same host.
+TEST_P(PortStrangers, WhoAreSilentDisplaceNoRankOfTheirHostThatHasBegun) {
+  const auto port = open("secret");
+  const Caller slow(*port);
+  auto guard = guard_of("secret", port->parties());
+  guard.advance(slow.descriptor());
+  ASSERT_TRUE(slow.hears_anything());
+  const auto crowd = crowd_at(*port);
+  EXPECT_TRUE(crowd.front()->is_closed_silently());
+  EXPECT_TRUE(pass(guard, slow.descriptor()).ok());
+  port->expect_service();
+}
+
+TEST_P(PortStrangers, WhoHaveAnotherTokenOrNoneAreRefused) {
+  const auto port = open("secret");
+  const Caller other(*port), none(*port);
+  auto guard = guard_of("another", port->parties());
+  EXPECT_EQ(pass(guard, other.descriptor()).code(), Code::unauthenticated);
+  none.say(port->hello(1));
+  std::array<std::byte, security::Guard::message_bytes> answer{};
+  ASSERT_TRUE(none.hears_anything());
+  EXPECT_EQ(recv(none.descriptor(), answer.data(), answer.size(), MSG_WAITALL),
+            static_cast<ssize_t>(answer.size()));
+  const auto refusal = security::refusal_by_guard(answer, "it");
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code(), Code::unauthenticated);
+  EXPECT_TRUE(none.is_closed_silently());
+  port->expect_service();
+}
+
+TEST_P(PortStrangers, WhoClaimAnotherRankThanTheyHaveProvedAreClosed) {
+  if (!GetParam().hellos_have_ranks) GTEST_SKIP() << "a hello to a store contains no rank";
+  const auto port = open("secret");
+  const Caller liar(*port);
+  auto guard = guard_of("secret", port->parties());
+  ASSERT_TRUE(pass(guard, liar.descriptor()).ok());
+  liar.say(port->hello(2));
+  EXPECT_TRUE(liar.is_closed_silently());
+  port->expect_service();
+}
+
+// A `DescriptorShortage` lets this process open no more descriptors.
+class DescriptorShortage {
+ public:
+  DescriptorShortage() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const Descriptor lowest(dup(STDERR_FILENO));
+    rlimit now = before_;
+    now.rlim_cur = static_cast<rlim_t>(lowest.get());
+    setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~DescriptorShortage() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+std::size_t count_lines_with(std::ifstream& log, const std::string& text) {
+  log.clear();
+  log.seekg(0);
+  std::size_t count = 0;
+  for (std::string line; std::getline(log, line);) count += line.find(text) != line.npos ? 1 : 0;
+  return count;
+}
+
+TEST_P(PortStrangers, AShortageOfDescriptorsIsInTheLogOnceAndPasses) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need descriptors of their own";
+#endif
+  const ScratchFolder folder;
+  const std::string file = folder.path() + "/log", warning = "cannot accept a connection now";
+  ASSERT_TRUE(log::configure(log::Level::warn, file).ok());
+  const auto port = open();
+  std::ifstream log(file);
+  std::vector<Descriptor> callers;
+  for (int i = 0; i < 5; ++i) callers.push_back(port->socket());
+  {
+    const DescriptorShortage shortage;
+    for (const Descriptor& caller : callers) EXPECT_TRUE(port->connect(caller.get(), "127.0.0.1"));
+    for (int i = 0; i < 6000 && count_lines_with(log, warning) == 0; ++i)
+      std::this_thread::sleep_for(milliseconds(10));
+    std::this_thread::sleep_for(milliseconds(300));  // time for more attempts, which must not be logged
+  }
+  EXPECT_EQ(count_lines_with(log, warning), 1u);
+  port->expect_service();
+  EXPECT_TRUE(log::configure(log::Level::warn).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(At, PortStrangers, ::testing::ValuesIn(all_kinds_of_port),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "core/descriptor.h"
+#include "core/security/byte_stream.h"
+#include "core/security/guard.h"
+
+namespace tutti::meeting {
+
+// A `Connection` is a connected socket, the guard that both sides must pass first, and the encryption of
+// everything that follows. It never blocks. Errors are errno values, as ByteStream describes them.
+class Connection {
+ public:
+  Connection() = default;
+  explicit Connection(Descriptor socket) : socket_(std::move(socket)) {}
+  Connection(Descriptor socket, security::Guard guard) : Connection(std::move(socket)) {
+    guard_by(std::move(guard));
+  }
+
+  int descriptor() const { return socket_.get(); }
+  explicit operator bool() const { return static_cast<bool>(socket_); }
+  void close() {
+    stream_.encrypt(nullptr);
+    socket_.reset();
+  }
+
+  // Puts a guard in front of everything that follows.
+  void guard_by(security::Guard guard) { guard_ = std::make_unique<security::Guard>(std::move(guard)); }
+  // Advances the guard. It must be called until it returns `done`, whenever the socket is ready for what it
+  // returned before. Only then may anything be read or written.
+  security::Guard::State pass();
+  // Returns the guard that has not let both sides through yet, or has failed. Returns null once it is passed.
+  const security::Guard* guard() const { return guard_.get(); }
+  bool is_guarded() const { return guard_ != nullptr; }
+  // Returns the rank at the other end, if it has proved that it is that rank.
+  std::optional<std::uint32_t> proved() const { return proved_; }
+
+  // An encrypted connection stops at the end of a record.
+  std::size_t read(std::span<std::byte> place, int& error) {
+    return stream_.read(socket_.get(), place, error);
+  }
+  // Reads into `first` and then `second`. An encrypted connection fills only `first`.
+  std::size_t read(std::span<std::byte> first, std::span<std::byte> second, int& error) {
+    return stream_.read(socket_.get(), first, second, error);
+  }
+  // Writes at most 16 parts. The caller must pass again any bytes that could not be written.
+  std::size_t write(security::ByteStream::Parts parts, int& error) {
+    return stream_.write(socket_.get(), parts, error);
+  }
+  std::size_t write(std::span<const std::byte> part, int& error) { return write({&part, 1}, error); }
+
+  // A read from an encrypted connection may return fewer bytes than there are, and leave pending bytes that
+  // the kernel does not announce again.
+  bool is_encrypted() const { return stream_.is_encrypted(); }
+  bool has_pending() const { return stream_.has_pending(); }
+
+ private:
+  Descriptor socket_;
+  std::unique_ptr<security::Guard> guard_;
+  std::optional<std::uint32_t> proved_;
+  security::ByteStream stream_;
+};
+
+}  // namespace tutti::meeting

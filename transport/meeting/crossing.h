@@ -1,0 +1,29 @@
+#pragma once
+
+namespace tutti::meeting {
+
+// `Incoming` is what a rank answers a peer that has connected to it.
+enum class Incoming {
+  welcome,    // the peer's connection will be used; this rank gives up its own attempt
+  wait,       // this rank's own connection is on its way, and will be used
+  connected,  // there is a connection already
+  gone,       // this rank has closed, or has given the peer up
+};
+
+// `OwnSide` is the state of this rank's side when the peer connects.
+struct OwnSide {
+  bool gone = false;
+  bool connected = false;
+  bool connecting = false;  // this rank's own attempt is under way, so the peer may still accept it
+};
+
+// Decides which connection survives if both ranks connect at once: the lower rank's. The higher rank takes it
+// and drops its own. The lower rank refuses the other connection as long as its own attempt can still
+// succeed.
+constexpr Incoming judge_incoming(int self, int peer, const OwnSide& own) {
+  if (own.gone) return Incoming::gone;
+  if (own.connected) return Incoming::connected;
+  return self < peer && own.connecting ? Incoming::wait : Incoming::welcome;
+}
+
+}  // namespace tutti::meeting

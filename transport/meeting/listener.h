@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/security/refusals.h"
+#include "transport/driver/event_loop.h"
+#include "transport/meeting/connection.h"
+
+namespace tutti::meeting {
+
+class Port;
+
+struct ListenerOptions {
+  const char* name = "";  // of the protocol, for the log: "tcp"
+  security::Service service = security::Service::data;
+  security::SharedCredentials credentials = {};  // null if connections have no guard
+  // A connection must pass the guard and send its hello within this time.
+  std::chrono::nanoseconds hello_limit = std::chrono::seconds(5);
+  // When there are more strangers than this, one of the largest crowd (core/security/crowd.h) is closed.
+  std::size_t most_strangers = 256;
+};
+
+// A `Guest` is a connection that has passed the guard and sent its hello. If the connecting rank had to prove
+// who it is, it is the rank in the hello.
+struct Guest {
+  Connection connection;
+  std::vector<std::byte> hello;
+  std::vector<Descriptor> descriptors;  // they came with the hello; only packet sockets can carry any
+};
+
+// A `Listener` accepts connections. Each is a stranger until it has proved who it is and said hello. A
+// stranger that sends something else, or nothing for too long, is closed without an answer. A peer whose
+// connection was closed because its hello was late tries again.
+class Listener final : public DescriptorHandler, public Timer {
+ public:
+  // The socket listens already, and does not block.
+  Listener(EventLoop& loop, Descriptor socket, Port& port, const ListenerOptions& options);
+  ~Listener() override;
+
+  int descriptor() const { return socket_.get(); }
+  // Starts accepting connections, as rank `self`.
+  Status start(int self);
+  // Closes all strangers, and accepts no more connections. The destructor does so too, and also closes the
+  // socket, which tells peers that wait in its queue.
+  void stop();
+
+  void on_ready(std::uint32_t events) override;
+  void on_timer() override;
+
+ private:
+  class Stranger;
+
+  void admit(Descriptor socket);
+  // Closes a connection. `why` goes to the log; null means that the log has the reason already.
+  void drop(Stranger& stranger, const char* why);
+  void finish(Stranger& stranger);
+  void pause();
+
+  EventLoop& loop_;
+  Descriptor socket_;
+  Port& port_;
+  const ListenerOptions options_;
+  std::uint32_t self_ = security::nobody;
+  bool watching_ = false;
+  bool scarce_ = false;  // accepting has failed for lack of descriptors or memory; the log says so
+  security::Refusals refusals_;
+  std::list<std::unique_ptr<Stranger>> strangers_;  // oldest first
+};
+
+// A `Port` is the part of a listener that depends on the protocol.
+class Port {
+ public:
+  virtual ~Port() = default;
+
+  // Every hello has this many bytes.
+  virtual std::size_t hello_bytes() const = 0;
+  // Returns whether a hello can begin with these bytes, so that other programs are recognised by their first
+  // bytes.
+  virtual bool begins_like_hello(std::span<const std::byte> bytes) const = 0;
+  // Returns the rank that sent this complete hello, by its own account. Returns nothing if the hello makes no
+  // sense.
+  virtual std::optional<std::uint32_t> claimed_rank(std::span<const std::byte> hello) const = 0;
+  // Takes a guest, and answers it. The port must not destroy the listener in this call.
+  virtual void on_hello(Guest guest) = 0;
+
+  // Accepts a connection as `accept_next` does. A port may close it at once, and return another error.
+  virtual Descriptor accept(int listener, int& error) const;
+  // Reads into `place` what has arrived of the hello, and no byte after it. Returns how many bytes it read,
+  // or zero with an error, as ByteStream does. EBADMSG means that this cannot be a hello.
+  virtual std::size_t read(Guest& guest, std::span<std::byte> place, int& error) const;
+};
+
+}  // namespace tutti::meeting

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tutti {
+
+// `MessageLimits` are the sizes that both ends of a connection must agree on. Each transport publishes its
+// own in its address, and both ends use the smaller one of each (`minimum`). So a peer can only lower what a
+// rank has set for itself, and not below the least values here.
+struct MessageLimits {
+  static constexpr std::uint32_t least_credit = 1024;
+  static constexpr std::uint32_t least_fragment = 1024;
+
+  std::uint32_t eager = 128 * 1024;     // a message of at most this size is sent without asking the receiver
+  std::uint32_t credit = 1024 * 1024;   // this rank stores at most this many unclaimed bytes from one peer
+  std::uint32_t fragment = 128 * 1024;  // a payload travels in pieces of at most this size
+
+  friend bool operator==(const MessageLimits&, const MessageLimits&) = default;
+};
+
+// Returns the smaller one of each limit.
+MessageLimits minimum(const MessageLimits& a, const MessageLimits& b);
+
+// Returns the text of the limits in an address: "131072,1048576,131072".
+std::string format(const MessageLimits& limits);
+// Returns nothing if the text does not have that form, or a limit is below its least value. The text is from
+// a peer, so everything is checked.
+std::optional<MessageLimits> parse_limits(std::string_view text);
+
+}  // namespace tutti
