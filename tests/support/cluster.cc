@@ -16,18 +16,11 @@ namespace tutti::test {
 namespace {
 
 std::unique_ptr<Transport> make_transport(const std::string& name, const std::shared_ptr<inproc::Hub>& hub,
-<<<<<<< HEAD
-                                          int rank) {
-  if (name == "inproc") return inproc::create({.hub = hub, .rank = rank});
-  if (name == "late") return std::make_unique<LateTransport>(inproc::create({.hub = hub, .rank = rank}), 10);
-  if (name == "shm") return shm::create({.ring = 16 * 1024}).take();
-  if (name == "tcp") return tcp::create({}).take();
-=======
                                           int rank, const MessageLimits& limits) {
   if (name == "inproc") return inproc::create({.hub = hub, .rank = rank, .limits = limits});
+  if (name == "late") return std::make_unique<LateTransport>(make_transport("inproc", hub, rank, limits), 10);
   if (name == "shm") return shm::create({.ring = 16 * 1024, .limits = limits}).take();
   if (name == "tcp") return tcp::create({.limits = limits}).take();
->>>>>>> w/meet
   throw std::invalid_argument("no transport '" + name + "' is known to tests/support/cluster.cc");
 }
 

@@ -97,41 +97,8 @@ void FaultyChannel::close(const Status& why, bool clean) {
 
 }  // namespace
 
-<<<<<<< HEAD
 std::unique_ptr<ChannelWrapper> FaultyTransport::wrap(int peer, std::unique_ptr<Channel> inner) {
   return std::make_unique<FaultyChannel>(peer, std::move(inner), *this);
-=======
-FaultyTransport::~FaultyTransport() = default;
-
-// Only the driving thread calls this. It drives `driver`, but the thread-safety analysis cannot see that.
-Status FaultyTransport::start(Driver& driver, TransportOwner& owner) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
-  driver_ = &driver;
-  owner_ = &owner;
-  driver.add(*this);
-  return inner_->start(driver, *this);
-}
-
-void FaultyTransport::stop() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
-  inner_->stop();
-  if (driver_ != nullptr) driver_->remove(*this);
-  driver_ = nullptr;
-}
-
-std::unique_ptr<Channel> FaultyTransport::open(int peer, std::chrono::nanoseconds connect_timeout) {
-  auto channel = std::make_unique<FaultyChannel>(peer, inner_->open(peer, connect_timeout), *this);
-  channels_.push_back(channel.get());
-  return channel;
-}
-
-// The inner transport calls this, and wants one of its own channels.
-Channel* FaultyTransport::on_incoming(int rank, Transport&) {
-  Channel* const channel = owner_->on_incoming(rank, *this);
-  return channel == nullptr ? nullptr : &static_cast<FaultyChannel*>(channel)->inner();
-}
-
-void FaultyTransport::on_unusable(int rank, Transport&, const Status& why) {
-  owner_->on_unusable(rank, *this, why);
->>>>>>> w/meet
 }
 
 bool FaultyTransport::poll() {

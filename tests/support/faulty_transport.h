@@ -28,23 +28,8 @@ struct TransportFault {
 // A `FaultyTransport` wraps one rank's end of another transport and causes the given fault.
 class FaultyTransport final : public TransportWrapper {
  public:
-<<<<<<< HEAD
   FaultyTransport(std::unique_ptr<Transport> inner, const TransportFault& fault)
       : TransportWrapper(std::move(inner)), fault_(fault) {}
-=======
-  FaultyTransport(std::unique_ptr<Transport> inner, const TransportFault& fault);
-  ~FaultyTransport() override;
-
-  std::string_view name() const override { return inner_->name(); }
-  std::string address() const override { return inner_->address(); }
-  Status can_reach(const PeerInfo& peer) const override { return inner_->can_reach(peer); }
-  Status start(Driver& driver, TransportOwner& owner) override;
-  std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
-  bool can_share() const override { return inner_->can_share(); }
-  void share(ShareRequest& request) override { inner_->share(request); }
-  void cancel_share(ShareRequest& request, const Status& why) override { inner_->cancel_share(request, why); }
-  void stop() override;
->>>>>>> w/meet
 
   const TransportFault& fault() const { return fault_; }
   // Counts one more message; returns true if this is the one that gets the fault.

@@ -3,12 +3,11 @@
 namespace tutti::test {
 
 // Only the driving thread calls this. It drives `driver`, but the thread-safety analysis cannot see that.
-Status TransportWrapper::start(Driver& driver, TransportOwner& owner,
-                               const MessageLimits& limits) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
+Status TransportWrapper::start(Driver& driver, TransportOwner& owner) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   driver_ = &driver;
   owner_ = &owner;
   driver.add(*this);
-  return inner_->start(driver, *this, limits);
+  return inner_->start(driver, *this);
 }
 
 void TransportWrapper::stop() TUTTI_NO_THREAD_SAFETY_ANALYSIS {

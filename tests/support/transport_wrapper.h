@@ -44,7 +44,7 @@ class TransportWrapper : public Transport, protected TransportOwner, protected P
   std::string_view name() const override { return inner_->name(); }
   std::string address() const override { return inner_->address(); }
   Status can_reach(const PeerInfo& peer) const override { return inner_->can_reach(peer); }
-  Status start(Driver& driver, TransportOwner& owner, const MessageLimits& limits) override;
+  Status start(Driver& driver, TransportOwner& owner) override;
   std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
   bool can_share() const override { return inner_->can_share(); }
   void share(ShareRequest& request) override { inner_->share(request); }
