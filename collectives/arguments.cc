@@ -28,7 +28,8 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
   return sum;
 }
 
-bool fits_memory(std::uint64_t count, DataType type) { return product(count, size_of(type)) < too_much; }
+// No element has more than eight bytes, and no memory has room for a quintillion of elements.
+bool fits_memory(std::uint64_t count) { return count < too_much / 8; }
 
 // A `Context` is a call on one rank.
 struct Context {
@@ -111,20 +112,28 @@ Status check_counts(const Context& c) {
   }
 }
 
-Status check_size(const char* side, std::uint64_t have, std::uint64_t need, const void* data) {
-  if (have != need) {
-    return invalid(std::string(side) + " holds " + std::to_string(have) + " elements, needs " +
-                   std::to_string(need));
-  }
-  if (need != 0 && data == nullptr) return invalid(std::string(side) + " is null");
-  return Status();
+// The texts of errors are made in functions of their own, so that the checks themselves stay short enough to
+// be inlined.
+[[gnu::cold]] Status wrong_size(const char* side, std::uint64_t have, std::uint64_t need) {
+  if (have == need) return invalid(std::string(side) + " is null");
+  return invalid(std::string(side) + " holds " + std::to_string(have) + " elements, needs " +
+                 std::to_string(need));
 }
 
-// Checks that the buffers are exactly in place or do not overlap at all. If one buffer is a block of the
-// other, "in place" means that it lies where that block lies.
+[[gnu::cold]] Status different(const std::string& in, const std::string& out) {
+  return invalid("in is " + in + ", out is " + out);
+}
+
+Status check_size(const char* side, std::uint64_t have, std::uint64_t need, const void* data) {
+  return have == need && (need == 0 || data != nullptr) ? Status() : wrong_size(side, have, need);
+}
+
+// Checks that the buffers lie in the same memory, and are exactly in place or do not overlap at all. If one
+// buffer is a block of the other, "in place" means that it lies where that block lies.
 Status check_overlap(const Context& c, Problem& problem) {
   const ConstBuffer& in = c.call.in;
   const Buffer& out = c.call.out;
+  if (in.memory != out.memory) return different(to_string(in.memory), to_string(out.memory));
   if (in.bytes() == 0 || out.bytes() == 0) return Status();
   const auto* in_begin = static_cast<const std::byte*>(in.data);
   const auto* out_begin = static_cast<const std::byte*>(out.data);
@@ -147,10 +156,8 @@ Status check_types(const Context& c, bool has_in, bool has_out) {
   const DataType in = c.call.in.type;
   const DataType out = c.call.out.type;
   if (has_in && has_out && in != out) {
-    return invalid("in is " + std::string(to_string(in)) + ", out is " + std::string(to_string(out)));
+    return different(std::string(to_string(in)), std::string(to_string(out)));
   }
-  if (has_in && has_out && c.call.in.memory != c.call.out.memory)
-    return invalid("in is " + to_string(c.call.in.memory) + ", out is " + to_string(c.call.out.memory));
   const DataType type = has_in ? in : out;
   if (is_reduction(c.call.kind) && !c.call.op->supports(type)) {
     return Status(Code::unsupported,
@@ -215,7 +222,7 @@ Result<Problem> check(const Call& call, int rank, int size) {
   for (const DataType type : {call.in.type, call.out.type}) {
     if (!is_data_type(type)) return no_type(type);
   }
-  if (!fits_memory(call.in.count, call.in.type) || !fits_memory(call.out.count, call.out.type)) {
+  if (!fits_memory(call.in.count) || !fits_memory(call.out.count)) {
     return invalid("a buffer is larger than memory can be");
   }
   const Context context{call, rank, size};
@@ -242,7 +249,7 @@ Status check(const Transfer& transfer, int size) {
   const bool tag_fits = transfer.tag < (std::uint64_t{1} << 63) || (!sends && transfer.tag == any_tag);
   if (!tag_fits) return invalid("tag " + std::to_string(transfer.tag) + " is 2^63 or more");
   if (!is_data_type(transfer.buffer.type)) return no_type(transfer.buffer.type);
-  if (!fits_memory(transfer.buffer.count, transfer.buffer.type)) {
+  if (!fits_memory(transfer.buffer.count)) {
     return invalid("a buffer is larger than memory can be");
   }
   if (transfer.buffer.count != 0 && transfer.buffer.data == nullptr) return invalid("the buffer is null");
