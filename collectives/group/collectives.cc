@@ -91,11 +91,12 @@ Work Collectives::refuse_together(const Call& call, const Fingerprint& print, co
   operation.binding.finished = [](void* self, const Status& status) {
     auto& refused = *static_cast<Operation*>(self);
     auto& collectives = static_cast<Collectives&>(*refused.owner);
+    refused.executing = false;
     const bool agreed = status.ok() && !collectives.parts_.failure.happened();
-    agreed ? collectives.parts_.live.end(refused, useless_memory())
-           : collectives.on_part_over(refused, status);
+    collectives.on_finished(refused, agreed ? useless_memory() : status);
   };
   operation.run = (*schedule)->lease();
+  operation.execution = operation.run.get();
   return parts_.gate.launch(operation);
 }
 
