@@ -94,59 +94,5 @@ TEST(StoreGuard, HalfOpenConnectionsAreBoundedAndTheOldestGoes) {
   for (const int fd : strangers) close(fd);
 }
 
-// The client `far` is slow, as a distant one would be. A crowd from another address must not displace it.
-TEST(StoreGuard, ACrowdFromOneAddressDisplacesItselfOnly) {
-  tcp::StoreServerOptions options;
-  options.credentials = holder_of("secret");
-  options.max_strangers = 20;
-  options.greeting_timeout = std::chrono::hours(1);
-  const auto server = tcp::StoreServer::create(options).take();
-  const SocketAddress address = *parse_address(server->address(), server->port());
-  const auto stranger_from = [&](const char* from) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const SocketAddress own = *parse_address(from, 0);
-    EXPECT_EQ(::bind(fd, own.raw(), own.length), 0);
-    EXPECT_EQ(::connect(fd, address.raw(), address.length), 0);
-    return fd;
-  };
-  const int far = stranger_from("127.0.0.9");
-  std::vector<int> crowd;
-  for (int i = 0; i < 200; ++i) crowd.push_back(stranger_from("127.0.0.1"));
-  char none;
-  EXPECT_EQ(recv(crowd.front(), &none, 1, 0), 0);
-  auto guard = guard_of("secret", {security::Service::store, 1, security::nobody});
-  EXPECT_TRUE(pass(guard, far).ok());
-  close(far);
-  for (const int fd : crowd) close(fd);
-}
-
-// The client `slow` is on the crowd's own host. It is so slow that the whole crowd connects before it has
-// finished.
-TEST(StoreGuard, ASilentCrowdDisplacesNoClientOfItsHostThatHasBegun) {
-  tcp::StoreServerOptions options;
-  options.credentials = holder_of("secret");
-  options.max_strangers = 20;
-  options.greeting_timeout = std::chrono::hours(1);
-  const auto server = tcp::StoreServer::create(options).take();
-  const SocketAddress address = *parse_address(server->address(), server->port());
-  const auto stranger = [&] {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    EXPECT_EQ(::connect(fd, address.raw(), address.length), 0);
-    return fd;
-  };
-  const int slow = stranger();
-  auto guard = guard_of("secret", {security::Service::store, 1, security::nobody});
-  guard.advance(slow);
-  pollfd answered{slow, POLLIN, 0};
-  ASSERT_EQ(poll(&answered, 1, 30'000), 1);
-  std::vector<int> crowd;
-  for (int i = 0; i < 200; ++i) crowd.push_back(stranger());
-  char none;
-  EXPECT_EQ(recv(crowd.front(), &none, 1, 0), 0);
-  EXPECT_TRUE(pass(guard, slow).ok());
-  close(slow);
-  for (const int fd : crowd) close(fd);
-}
-
 }  // namespace
 }  // namespace tutti::test

@@ -115,19 +115,5 @@ TEST(TcpGuard, WhoSaysThatItIsAnotherRankThanItHasProvedIsDropped) {
   expect_exchange(world[0], 0, world[2], 2, 0);
 }
 
-// A rank has started the handshake, but is slow. Then many strangers connect from the same host.
-TEST(TcpGuard, ASilentCrowdDisplacesNoRankOfItsHostThatHasBegun) {
-  Pair world(with_token("secret"), 2);
-  RawSocket slow(world.addresses[0]);
-  auto guard = guard_of("secret", one_to_zero);
-  guard.advance(slow.descriptor());
-  pollfd answered{slow.descriptor(), POLLIN, 0};
-  ASSERT_EQ(poll(&answered, 1, 30'000), 1);
-  std::vector<std::unique_ptr<RawSocket>> crowd;
-  for (int i = 0; i < 600; ++i) crowd.push_back(std::make_unique<RawSocket>(world.addresses[0]));
-  EXPECT_TRUE(crowd.front()->is_closed_silently());
-  EXPECT_TRUE(pass(guard, slow.descriptor()).ok());
-}
-
 }  // namespace
 }  // namespace tutti::tcp
