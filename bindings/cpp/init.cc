@@ -18,6 +18,7 @@
 #include "collectives/schedule/calibration.h"
 #include "control/liveness/liveness.h"
 #include "core/error_text.h"
+#include "core/memory_limit.h"
 #include "core/reserve.h"
 #include "rendezvous/launch/environment.h"
 #include "rendezvous/launch/open_ports.h"
@@ -195,6 +196,8 @@ void agree_with_others(const std::shared_ptr<World>& world, const Config& config
   Communicator scout = create_communicator(world);
   const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !config.deterministic);
   log::info("the ranks agreed on these costs: ", describe(agreed));
+  world->shared_room = lazy_memory();
+  scout.all_reduce(Buffer(&world->shared_room, 1, DataType::uint64), ReduceOp::min).wait();
   world->selector = Selector::create(agreed, format_algorithm_choices(config.algorithm)).take();
   world->part_of = Composite::none;
 }

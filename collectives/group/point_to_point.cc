@@ -14,6 +14,11 @@ Fingerprint fingerprint(const Transfer& leg, CollectiveKind kind, Composite part
       .kind = kind, .type = leg.buffer.type, .root = leg.peer, .part_of = part_of, .count = leg.buffer.count};
 }
 
+CollectiveKind kind_of(std::span<const Transfer> legs) {
+  const bool sends = !legs.empty() && legs.front().direction == Transfer::Direction::send;
+  return sends ? CollectiveKind::send : CollectiveKind::recv;
+}
+
 }  // namespace
 
 PointToPoint::~PointToPoint() {
@@ -22,14 +27,22 @@ PointToPoint::~PointToPoint() {
 
 // The first leg names the operation in errors and dumps.
 Work PointToPoint::issue(std::span<const Transfer> legs, const CallOptions& options) {
-  const bool sends = !legs.empty() && legs.front().direction == Transfer::Direction::send;
-  const CollectiveKind kind = sends ? CollectiveKind::send : CollectiveKind::recv;
+  const CollectiveKind kind = kind_of(legs);
   for (const Transfer& leg : legs) {
     const Status status = parts_.gate.is_forked() ? forked_child() : check(leg, parts_.members.size());
     if (!status.ok()) return parts_.live.refuse(fingerprint(leg, kind, parts_.part_of), status);
   }
   const Fingerprint call = legs.empty() ? Fingerprint{.kind = kind, .part_of = parts_.part_of}
                                         : fingerprint(legs.front(), kind, parts_.part_of);
+  return launch(legs, call, options);
+}
+
+Work PointToPoint::issue_own(std::span<const Transfer> legs, Composite part_of, const CallOptions& options) {
+  return launch(legs, {.kind = kind_of(legs), .part_of = part_of}, options);
+}
+
+Work PointToPoint::launch(std::span<const Transfer> legs, const Fingerprint& call,
+                          const CallOptions& options) {
   if (legs.size() == 1 && legs.front().direction == Transfer::Direction::send) {
     if (Work work; send_in_passing(legs.front(), call, options, work)) return work;
   }

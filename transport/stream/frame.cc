@@ -103,7 +103,7 @@ bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& he
   message.call.algorithm = get<std::uint8_t>(p + 43);
   message.call.root = get<std::int32_t>(p + 44) << 8 >> 8;
   Composite part_of{};
-  good &= get_enum(p + 47, Composite::allocate, part_of);
+  good &= get_enum(p + 47, Composite::group, part_of);
   message.call.part_of = part_of;
   message.call.count = get<std::uint64_t>(p + 48);
   message.bytes = get<std::uint64_t>(p + 56);
