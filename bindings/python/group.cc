@@ -223,8 +223,7 @@ void bind_group(nb::module_& module) {
            "After a rank was lost: the communicator of the survivors, and how many of this one's collectives "
            "all of them have completed. Every survivor calls it. Collective and blocking.")
       .def("abort", &abort, nb::arg("reason") = "no reason given",
-           "Ends everything pending and later with AbortedError, on all ranks. From any thread; returns at "
-           "once.")
+           "Ends everything pending and later with AbortedError, on all ranks, at once. From any thread.")
       .def("statistics", &statistics, "Returns counts of operations, messages, bytes and connections.")
       .def(
           "descriptor", [](const Group& self) { return self.open()->descriptor(); },
