@@ -79,6 +79,7 @@ ShrinkNote Shrinking::own_join() const {
   join.number = number_;
   join.needed = options_.needed;
   join.completed = options_.completed;
+  if (host_memory_.room() >= 0) join.place = 0;
   join.members.resize(size_);
   for (std::size_t i = 0; i < size_; ++i) join.members[i] = !reaches(static_cast<int>(i));
   return join;
@@ -266,10 +267,13 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
 void Shrinking::hand_out_range(const std::vector<bool>& members) {
   if (place_) host_memory_.cancel(*std::exchange(place_, std::nullopt));
   std::vector<int> ranks;
+  bool share = true;
   for (std::size_t i = 0; i < size_; ++i) {
-    if (members[i]) ranks.push_back(members_.world_rank(static_cast<int>(i)));
+    if (!members[i]) continue;
+    ranks.push_back(members_.world_rank(static_cast<int>(i)));
+    share &= joined_[i]->place.has_value();
   }
-  if (ranks.size() > 1 && host_memory_.is_shared_by(ranks))
+  if (share && ranks.size() > 1 && host_memory_.is_shared_by(ranks))
     place_ = host_memory_.take(world_.range_bytes(ranks.size()));
 }
 
