@@ -91,7 +91,7 @@ Communicator Communicator::group(std::span<const int> ranks, int key, const Call
   Founding founding(from, members, [&roll_call](const Vote& mine, std::span<Vote> votes) {
     roll_call.exchange(mine, votes);
   });
-  founding.agree(roll_call.digest(), 0);
+  founding.agree_together(roll_call.digest());
   return Communicator(make_group(from.shared_world(), founding.number(), founding.ranks(), founding.place()));
 }
 

@@ -35,18 +35,26 @@ class Founding {
 
   // `voters` are ranks of `group`. Throws if this thread or process cannot wait.
   Founding(Group& group, std::vector<int> voters, Exchange exchange);
+  // Makes one communicator for each color, ordered by key, then by the order of the voters.
   void agree(std::int64_t color, int key);
+  // Makes one communicator of all voters, who pass the same color, in their order.
+  void agree_together(std::int64_t color);
 
-  // After `agree`, these return the context number, the new communicator's members as world ranks, and the
+  // After that, these return the context number, the new communicator's members as world ranks, and the
   // place of their range of shared memory. There is none if they do not share memory.
   std::uint32_t number() const { return number_; }
   const std::vector<int>& ranks() const { return ranks_; }
   std::optional<std::uint64_t> place() const { return place_; }
 
  private:
-  void find_members(const Vote& mine);
+  Vote first_vote(std::int64_t color, int key);
+  bool reserve();
+  void settle(Vote mine, std::optional<std::size_t> giver);
+  void name_members();
   std::optional<std::size_t> choose_giver() const;
   std::int64_t hand_out();
+  void take_back(std::int64_t place);
+  void find_place(std::optional<std::size_t> giver);
   void vote(const Vote& mine);
 
   Group& group_;
@@ -57,6 +65,7 @@ class Founding {
   std::vector<std::size_t> members_;  // positions of the voters with this rank's color
   std::vector<int> ranks_;
   std::uint32_t number_ = 0;
+  std::uint32_t reserved_ = 0;  // the number that this rank has reserved last; 0: none
   std::optional<std::uint64_t> place_;
 };
 
