@@ -50,7 +50,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   tutti_torch::check_interrupt = raise_interrupt;
   tutti_torch::before_destruction = release_without_gil;
   module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
-             py::arg("global_ranks"), py::call_guard<py::gil_scoped_release>());
+             py::arg("global_ranks") = std::vector<int>(), py::call_guard<py::gil_scoped_release>());
   module.def("leave", &ProcessGroupTutti::shutdown_all, py::call_guard<py::gil_scoped_release>());
   module.def("version", &tutti_version);
 }

@@ -34,12 +34,13 @@ class HostMemory final : public SharedSegmentEvents {
   // From now on, the ranks share the segment that was asked for.
   void open(std::unique_ptr<SharedSegment> segment);
 
-  // Returns whether all these ranks share the segment.
+  // Returns whether all these ranks share the segment. Any thread may call it.
   bool is_shared_by(std::span<const int> ranks) const;
   // Returns the size in bytes of the largest range that this rank can hand out now, or -1 if it has no
   // segment.
   std::int64_t room();
-  // Returns the size in bytes of a range of which `members` members use `bytes` bytes.
+  // Returns the size in bytes of a range of which `members` members use `bytes` bytes. Any thread may call
+  // it.
   static std::uint64_t range_bytes(std::size_t members, std::uint64_t bytes);
   // Hands out a range that no communicator uses. Returns its place, or nothing if there is no room.
   std::optional<std::uint64_t> take(std::uint64_t range_bytes);

@@ -62,6 +62,7 @@ void SegmentSharing::open(HostMemory& memory, std::vector<int> on_this_host, std
   memory.prepare(sharing, std::move(on_this_host), members_.own_world_rank(), first_bytes, room);
   Result<std::unique_ptr<SharedSegment>> segment = share(sharing);
   if (segment.ok()) {
+    const DriverGuard guard(driver_);
     memory.open(std::move(segment).take());
   } else {
     log::info(members_.describe_this_rank(),
