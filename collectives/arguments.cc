@@ -5,6 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "transport/message.h"
+
 namespace tutti {
 
 namespace {
@@ -246,7 +248,7 @@ Status check(const Transfer& transfer, int size) {
   if (!any_peer && (transfer.peer < 0 || transfer.peer >= size)) {
     return invalid("peer " + std::to_string(transfer.peer) + " of " + std::to_string(size) + " ranks");
   }
-  const bool tag_fits = transfer.tag < (std::uint64_t{1} << 63) || (!sends && transfer.tag == any_tag);
+  const bool tag_fits = transfer.tag < library_tag_bit || (!sends && transfer.tag == any_tag);
   if (!tag_fits) return invalid("tag " + std::to_string(transfer.tag) + " is 2^63 or more");
   if (!is_data_type(transfer.buffer.type)) return no_type(transfer.buffer.type);
   if (!fits_memory(transfer.buffer.count)) {

@@ -1,16 +1,17 @@
-#include <atomic>
+#include <cstddef>
 #include <memory>
+#include <numeric>
 #include <optional>
-#include <string>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <tutti/communicator.h>
-#include <tutti/log.h>
 
+#include "collectives/group/founding.h"
 #include "collectives/group/group.h"
-#include "collectives/group/splitting.h"
+#include "collectives/group/roll_call.h"
 #include "collectives/group/world.h"
 
 // This file makes communicators, for `init`, `split` and `shrink`.
@@ -36,41 +37,62 @@ void retire(Group* group) {
   }
 }
 
-// If `shares` is true, the ranks try to share memory. It is equal on all ranks.
+// `place` is that of the range of shared memory that all ranks use, if they share memory.
 std::shared_ptr<Group> make_group(const std::shared_ptr<World>& world, std::uint32_t context,
-                                  std::vector<int> ranks, bool shares = true) {
+                                  std::vector<int> ranks, std::optional<std::uint64_t> place = {}) {
   std::shared_ptr<Group> group(new Group(world, context, std::move(ranks)), retire);
-  if (shares) group->share_windows(world->window_bytes, Deadline::after(world->sharing_limit));
+  if (place) group->use_range(*place);
   return group;
 }
 
-void say_once_why_not_shared(const std::string& in_want) {
-  static std::atomic<bool> said{false};
-  if (said.exchange(true)) return;
-  log::warn("file descriptors are short at ", in_want,
-            " (RLIMIT_NOFILE, ulimit -n): new communicators exchange messages instead of sharing memory");
+std::vector<int> all_ranks(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// Exchanges votes among all ranks of a communicator.
+void exchange_by_collective(Group& group, const Vote& mine, std::span<Vote> votes) {
+  group
+      .collective({.kind = CollectiveKind::all_gather,
+                   .part_of = Composite::split,
+                   .in = ConstBuffer(&mine, vote_words, DataType::int64),
+                   .out = Buffer(votes.data(), votes.size() * vote_words, DataType::int64)},
+                  {})
+      .wait();
 }
 
 }  // namespace
 
 Communicator create_communicator(const std::shared_ptr<World>& world) {
-  std::vector<int> ranks(static_cast<std::size_t>(world->mesh->size()));
-  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
   // This is the first number of this process, and so equal on all ranks.
   const std::uint32_t context = world->contexts.propose();
   world->contexts.take(context);
-  return Communicator(make_group(world, context, std::move(ranks)));
+  std::shared_ptr<Group> group = make_group(world, context, all_ranks(world->mesh->size()));
+  if (world->window_bytes != 0) group->open_host_memory(Deadline::after(world->sharing_limit));
+  return Communicator(std::move(group));
 }
 
 std::optional<Communicator> Communicator::split(int color, int key) {
-  Splitting splitting(group(), color, key);
-  const std::uint32_t number = splitting.agree_on_number();
+  Group& from = group();
+  Founding founding(from, all_ranks(size()), [&from](const Vote& mine, std::span<Vote> votes) {
+    exchange_by_collective(from, mine, votes);
+  });
+  founding.agree(color, key);
   if (color == no_color) return std::nullopt;
-  World& world = group().world();
-  const std::optional<int> in_want = splitting.first_in_want();
-  if (in_want && world.window_bytes != 0 && world.mesh->can_share(splitting.ranks()))
-    say_once_why_not_shared(describe(*in_want));
-  return Communicator(make_group(group().shared_world(), number, splitting.ranks(), !in_want));
+  return Communicator(make_group(from.shared_world(), founding.number(), founding.ranks(), founding.place()));
+}
+
+Communicator Communicator::group(std::span<const int> ranks, int key, const CallOptions& options) {
+  Group& from = group();
+  const std::vector<int> members(ranks.begin(), ranks.end());
+  RollCall roll_call(from, members, key, options.timeout);
+  if (const Status listed = roll_call.check(); !listed.ok()) throw Error(listed);
+  Founding founding(from, members, [&roll_call](const Vote& mine, std::span<Vote> votes) {
+    roll_call.exchange(mine, votes);
+  });
+  founding.agree_together(roll_call.digest());
+  return Communicator(make_group(from.shared_world(), founding.number(), founding.ranks(), founding.place()));
 }
 
 Shrunk Communicator::shrink(int min_size) {
@@ -79,7 +101,7 @@ Shrunk Communicator::shrink(int min_size) {
   for (std::size_t i = 0; i < decision.members.size(); ++i) {
     if (decision.members[i]) ranks.push_back(group().ranks()[i]);
   }
-  return {Communicator(make_group(group().shared_world(), decision.number, std::move(ranks))),
+  return {Communicator(make_group(group().shared_world(), decision.number, std::move(ranks), decision.place)),
           decision.completed};
 }
 

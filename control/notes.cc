@@ -1,11 +1,14 @@
 #include "control/notes.h"
 
+#include <limits>
+
 #include "transport/message.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t longest_text = 4096;
+constexpr std::uint64_t no_place = std::numeric_limits<std::uint64_t>::max();
 
 void put(NoteWriter& writer, const CallNote& note) {
   writer.put(note.context)
@@ -36,7 +39,7 @@ bool get(NoteReader& reader, CallNote& note) {
   good &= get(reader, ReduceOp::Kind::user, note.call.op);
   note.call.algorithm = reader.get<std::uint8_t>();
   Composite part_of{};
-  good &= get(reader, Composite::allocate, part_of);
+  good &= get(reader, Composite::group, part_of);
   note.call.part_of = part_of;
   const auto on_device = reader.get<std::uint8_t>();
   note.call.on_device = on_device != 0;
@@ -146,6 +149,7 @@ std::string encode(const ShrinkNote& note) {
       .put(note.number)
       .put(note.needed)
       .put(note.completed)
+      .put(note.place.value_or(no_place))
       .put(static_cast<std::uint32_t>(note.members.size()))
       .put(static_cast<std::uint32_t>(note.spared.size()));
   put(writer, note.members);
@@ -165,6 +169,7 @@ std::optional<ShrinkNote> decode_shrink(std::string_view body) {
   note.number = reader.get<std::uint32_t>();
   note.needed = reader.get<std::uint32_t>();
   note.completed = reader.get<std::uint64_t>();
+  if (const auto place = reader.get<std::uint64_t>(); place != no_place) note.place = place;
   const auto members = reader.get<std::uint32_t>(), spared = reader.get<std::uint32_t>();
   const std::size_t bytes = (std::size_t{members} + 7) / 8 + (std::size_t{spared} + 7) / 8;
   if (!reader.ok() || kind < static_cast<std::uint8_t>(ShrinkNote::Kind::join) ||

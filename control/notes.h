@@ -123,8 +123,11 @@ struct ShrinkNote {
   std::uint32_t number = 0;      // the new context; join, object: the lowest number that the sender can take
   std::uint32_t needed = 0;      // join: the least number of members that the sender accepts
   std::uint64_t completed = 0;   // collectives completed by the sender; commit: by all
-  std::vector<bool> members;     // join: unreachable for the sender; propose, commit, refuse: those that stay
-  std::vector<bool> spared;      // propose, commit: those that leave voluntarily
+  // propose, commit: the place of the survivors' shared memory, if they share any; join: not empty if the
+  // sender shares memory with its host
+  std::optional<std::uint64_t> place;
+  std::vector<bool> members;  // join: unreachable for the sender; propose, commit, refuse: those that stay
+  std::vector<bool> spared;   // propose, commit: those that leave voluntarily
 };
 std::string encode(const ShrinkNote& note);
 std::optional<ShrinkNote> decode_shrink(std::string_view body);

@@ -49,6 +49,8 @@ std::string_view name_of(const Fingerprint& call) {
       return "split";
     case Composite::allocate:
       return "allocate";
+    case Composite::group:
+      return "group";
     case Composite::none:
       break;
   }

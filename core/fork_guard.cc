@@ -42,9 +42,9 @@ void after_fork_in_child() {
   }
   all.descriptors.clear();
   for (const auto& [start, bytes] : all.memory) {
-    // This replaces an existing mapping, so it cannot fail for lack of resources.
-    static_cast<void>(
-        mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    // This replaces an existing mapping and reserves nothing, so it cannot fail for lack of resources.
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    static_cast<void>(mmap(start, bytes, PROT_READ | PROT_WRITE, flags, -1, 0));
   }
   all.mutex.unlock();
 }

@@ -6,7 +6,9 @@
 #include <limits>
 #include <sstream>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/control_groups.h"
 
@@ -35,6 +37,12 @@ std::uint64_t read_limit(const std::string& path) {
   return file >> limit ? limit : unlimited;
 }
 
+std::uint64_t resource_limit(decltype(RLIMIT_AS) resource) {
+  rlimit limit{};
+  const bool known = getrlimit(resource, &limit) == 0;
+  return known && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : unlimited;
+}
+
 // Returns the number of this process's namespace of control groups. Equal names mean the same group only
 // within one namespace.
 std::uint64_t namespace_of(const std::string& root) {
@@ -55,6 +63,16 @@ MemoryLimits memory_limits(const std::string& root) {
     limits.group_id = limits.group_id * 31 + std::hash<std::string>()(line);
   }
   return limits;
+}
+
+std::uint64_t lazy_memory(const std::string& root) {
+  if (read_limit(root + "/proc/sys/vm/overcommit_memory") == 2) return 0;
+  std::uint64_t pages_used = 0;
+  std::ifstream(root + "/proc/self/statm") >> pages_used;
+  const std::uint64_t used = pages_used * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t space = resource_limit(RLIMIT_AS);
+  const std::uint64_t unused = space > used ? space - used : 0;
+  return std::min({memory_limits(root).least() / 2, unused / 4, resource_limit(RLIMIT_FSIZE) / 4});
 }
 
 }  // namespace tutti

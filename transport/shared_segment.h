@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -11,25 +13,35 @@
 
 namespace tutti {
 
-// A `SharedSegment` is memory that all members of a group on one host have mapped. It also has a bell that
-// wakes each member's driver. Only the driving thread may destroy the object. The members may destroy theirs
-// in any order.
+// A `SharedBell` wakes one rank.
+class SharedBell {
+ public:
+  virtual ~SharedBell() = default;
+  // Makes the rank's driver poll, even if it sleeps. Any thread may call it. It takes a few hundred
+  // nanoseconds, so call it only for a rank that sleeps.
+  virtual void ring() const = 0;
+};
+
+// A `SharedSegment` is memory that all members of a group on one host have mapped. It also has a bell for
+// each member. Only the driving thread may destroy the object. The members may destroy theirs in any order.
 class SharedSegment {
  public:
   virtual ~SharedSegment() = default;
   // Returns the memory that all members share. It is page aligned, and zero when new.
   virtual std::span<std::byte> memory() const = 0;
-  // Makes a member's driver poll, even if it sleeps. `member` is an index into `ShareRequest::members`. Any
-  // thread may call it. It takes a few hundred nanoseconds, so call it only for a member that sleeps.
-  virtual void ring(int member) = 0;
+  // Returns the bell of a member, which lives as long as the segment. `member` is an index into
+  // `ShareRequest::members`.
+  virtual const SharedBell& bell(int member) const = 0;
+  // Makes a part of whole pages zero again, for all members. A transport that can also frees the pages.
+  virtual void discard(std::span<std::byte> part) { std::ranges::fill(part, std::byte{0}); }
 };
 
 // `SharedSegmentEvents` notifies the owner of a segment about the other members, on the driving thread.
 class SharedSegmentEvents {
  public:
   virtual ~SharedSegmentEvents() = default;
-  // A member died before it released the segment. Perhaps only some members are notified, so they must tell
-  // the others.
+  // A member died before it released the segment. All members are notified, unless the leader, which is the
+  // first of them, has died or released the segment before.
   virtual void on_member_lost(int member, const Status& why) = 0;
 };
 
@@ -39,6 +51,9 @@ struct ShareRequest {
   std::uint64_t key = 0;     // names this segment among all that its members ever share
   std::vector<int> members;  // world ranks, in the same order everywhere
   std::uint64_t bytes = 0;   // equal everywhere
+  // The pages of the first so many bytes are allocated at once, the others when they are touched first. Equal
+  // everywhere.
+  std::uint64_t provided = std::numeric_limits<std::uint64_t>::max();
   Deadline deadline = Deadline::never();
   SharedSegmentEvents* events = nullptr;  // outlives the segment
   // The driving thread calls `done` exactly once, possibly from within `share`. Either every member gets the

@@ -28,16 +28,21 @@ Memory zeroed(std::uint64_t bytes) {
   return memory;
 }
 
-// All ranks that share a `Segment` run on this thread. They never sleep, so `ring` has nothing to do.
+struct SilentBell final : SharedBell {
+  void ring() const override {}
+};
+
+// All ranks that share a `Segment` run on this thread. They never sleep, so their bells have nothing to do.
 class Segment final : public SharedSegment {
  public:
   Segment(Memory memory, std::uint64_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}
   std::span<std::byte> memory() const override { return {memory_.get(), bytes_}; }
-  void ring(int) override {}
+  const SharedBell& bell(int) const override { return bell_; }
 
  private:
   Memory memory_;
   std::uint64_t bytes_;
+  SilentBell bell_;
 };
 
 class NothingRegistered final : public Registry {

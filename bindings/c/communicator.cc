@@ -68,6 +68,16 @@ int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part) {
   });
 }
 
+int tutti_comm_group(tutti_comm* comm, const int* ranks, size_t count, int key,
+                     const tutti_call_options* options, tutti_comm** group) {
+  return guarded([&] {
+    checked(group, "the output pointer for the communicator") = nullptr;
+    if (ranks == nullptr && count != 0) throw invalid("the list of ranks is null");
+    tutti::Communicator& from = checked(comm, "the communicator").communicator;
+    *group = new tutti_comm{from.group({ranks, count}, key, call_options(options))};
+  });
+}
+
 int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors, uint64_t* completed) {
   return guarded([&] {
     checked(survivors, "the output pointer for the communicator") = nullptr;

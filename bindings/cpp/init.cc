@@ -18,6 +18,7 @@
 #include "collectives/schedule/calibration.h"
 #include "control/liveness/liveness.h"
 #include "core/error_text.h"
+#include "core/memory_limit.h"
 #include "core/reserve.h"
 #include "rendezvous/launch/environment.h"
 #include "rendezvous/launch/open_ports.h"
@@ -194,6 +195,9 @@ void agree_with_others(const std::shared_ptr<World>& world, const Config& config
   const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !config.deterministic);
   log::info("the ranks agreed on these costs: ", describe(agreed));
   world->selector = Selector::create(agreed, format_algorithm_choices(config.algorithm)).take();
+  // This comes last: until now, ranks of different hosts may choose different algorithms.
+  world->shared_room = lazy_memory();
+  scout.all_reduce(Buffer(&world->shared_room, 1, DataType::uint64), ReduceOp::min).wait();
   world->part_of = Composite::none;
 }
 

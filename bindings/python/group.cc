@@ -49,6 +49,17 @@ std::unique_ptr<Group> split(Group& self, std::optional<int> color, int key) {
                    aborting(communicator));
 }
 
+std::unique_ptr<Group> group_of(Group& self, const std::vector<int>& ranks, int key,
+                                std::optional<double> timeout) {
+  const auto communicator = self.open();
+  const CallOptions options{.timeout = limit(timeout)};
+  return new_group(
+      [communicator, ranks, key, options]() -> std::optional<Communicator> {
+        return communicator->group(ranks, key, options);
+      },
+      aborting(communicator));
+}
+
 nb::object shrink(Group& self, int min_size) {
   const auto communicator = self.open();
   const auto completed = std::make_shared<std::uint64_t>(0);
@@ -223,12 +234,13 @@ void bind_group(nb::module_& module) {
       .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
            "Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, "
            "then by rank. Returns None on ranks whose color is None.")
+      .def("group", &group_of, nb::arg("ranks"), nb::arg("key") = 0, nb::arg("timeout") = nb::none(),
+           "Blocking: a communicator of the listed ranks, in this order. Only they call it, all alike.")
       .def("shrink", &shrink, nb::arg("min_size") = 0,
            "After a rank was lost: the communicator of the survivors, and how many of this one's collectives "
            "all of them have completed. Every survivor calls it. Collective and blocking.")
       .def("abort", &abort, nb::arg("reason") = "no reason given",
-           "Ends everything pending and later with AbortedError, on all ranks. From any thread; returns at "
-           "once.")
+           "Ends everything pending and later with AbortedError, on all ranks, at once. From any thread.")
       .def("statistics", &statistics, "Returns counts of operations, messages, bytes and connections.")
       .def(
           "descriptor", [](const Group& self) { return self.open()->descriptor(); },

@@ -13,7 +13,7 @@ _C = _load()
 
 
 def _create(options, backend_options):
-    return _C.create(options.store, options.group_rank, options.group_size, options.timeout)
+    return _C.create(options.store, options.group_rank, options.group_size, options.timeout, options.global_ranks_in_group)
 
 
 # A program that ends without destroy_process_group says goodbye to the other ranks, so that they do not count it as lost.

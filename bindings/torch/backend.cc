@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <set>
 
 #include "bindings/torch/error.h"
@@ -29,9 +30,10 @@ Living& living() { return *all_living(); }
 void (*before_destruction)(ProcessGroupTutti*) = [](ProcessGroupTutti* backend) { backend->shutdown(); };
 
 ProcessGroupTutti::ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                     Milliseconds timeout)
+                                     Milliseconds timeout, Place from)
     : Backend(rank, size), options_(c10::make_intrusive<Options>("tutti", limit(timeout))) {
-  comm_ = meet(store, rank, size, options_->timeout);
+  comm_ = make_comm(store, std::move(from));
+  completions_ = place_.world->completions();
   init();
   const std::lock_guard lock(living().mutex);
   living().groups.insert(this);
@@ -44,10 +46,27 @@ ProcessGroupTutti::~ProcessGroupTutti() {
     living().groups.erase(this);
   }
   before_destruction(this);
-  completions_->stop();
 }
 
-void ProcessGroupTutti::forget_all() { all_living() = new Living; }
+tutti_comm* ProcessGroupTutti::make_comm(const intrusive_ptr<c10d::Store>& store, Place from) {
+  tutti_comm* const made =
+      from.world == nullptr ? nullptr : from.world->make_group(from.ranks, options_->timeout);
+  if (made != nullptr) {
+    place_ = std::move(from);
+    return made;
+  }
+  place_.world = std::make_shared<World>(meet(store, rank_, size_, options_->timeout));
+  place_.ranks.resize(static_cast<std::size_t>(size_));
+  std::iota(place_.ranks.begin(), place_.ranks.end(), 0);
+  tutti_comm* const first = place_.world->make_group(place_.ranks, options_->timeout);
+  TORCH_CHECK_WITH(DistBackendError, first != nullptr, "tutti: a rank was lost while the group was made");
+  return first;
+}
+
+void ProcessGroupTutti::forget_all() {
+  all_living() = new Living;
+  World::forget_default();
+}
 
 void ProcessGroupTutti::shutdown_all() {
   const std::lock_guard lock(living().mutex);
@@ -66,14 +85,16 @@ ProcessGroupTutti::Borrowed ProcessGroupTutti::comm() const {
   return comm;
 }
 
-// Ends the operations in flight and says goodbye to the other ranks, so that they do not count this rank as
-// lost.
+// Ends the operations in flight. The last group of a world says goodbye to the other ranks, so that they do
+// not count this rank as lost.
 void ProcessGroupTutti::shutdown() {
   if (birth_.forked_since()) return;
   tutti_comm* ended = nullptr;
+  std::shared_ptr<World> world;  // destroyed last
   {
     const std::lock_guard lock(comm_mutex_);
     std::swap(ended, comm_);
+    std::swap(world, place_.world);
   }
   tutti_comm_free(ended);
 }
@@ -103,9 +124,15 @@ intrusive_ptr<c10d::Backend> ProcessGroupTutti::split(const intrusive_ptr<c10d::
                                                       const intrusive_ptr<Options>& options) {
   const auto found = std::find(ranks.begin(), ranks.end(), rank_);
   if (found == ranks.end()) return nullptr;
-  return c10::make_intrusive<ProcessGroupTutti>(store, static_cast<int>(found - ranks.begin()),
-                                                static_cast<int>(ranks.size()),
-                                                options ? options->timeout : options_->timeout);
+  Place from;
+  {
+    const std::shared_lock lock(comm_mutex_);
+    from.world = place_.world;
+  }
+  for (const int rank : ranks) from.ranks.push_back(place_.ranks.at(static_cast<std::size_t>(rank)));
+  return c10::make_intrusive<ProcessGroupTutti>(
+      store, static_cast<int>(found - ranks.begin()), static_cast<int>(ranks.size()),
+      options ? options->timeout : options_->timeout, std::move(from));
 }
 
 intrusive_ptr<c10d::Backend> ProcessGroupTutti::merge(const intrusive_ptr<c10d::Store>& store,

@@ -19,6 +19,7 @@
 #include "bindings/torch/limit.h"
 #include "bindings/torch/tensors.h"
 #include "bindings/torch/work.h"
+#include "bindings/torch/world.h"
 
 #define TUTTI_TORCH_AT_LEAST(major, minor) \
   (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
@@ -43,9 +44,14 @@ using Milliseconds = std::chrono::milliseconds;
 // versions do.
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all `size` ranks have arrived. The caller must not hold the GIL.
-  ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout);
+  // Blocks until all `size` ranks have arrived: in the world of `from`, or in the store, if there is no such
+  // world or if it has failed. The caller must not hold the GIL.
+  ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout,
+                    Place from = {});
   ~ProcessGroupTutti() override;
+
+  // Lets the groups that are made later be made in this group's world.
+  void serve_as_default() { World::serve_as_default(place_.world); }
 
   // Shuts down all groups of this process when it ends, so that other ranks do not count it as lost.
   static void shutdown_all();
@@ -155,6 +161,8 @@ class ProcessGroupTutti : public c10d::Backend {
     tutti_comm* comm_;
     std::shared_lock<std::shared_mutex> lock_;
   };
+  // Makes the communicator. The ranks meet in the store unless they are in a world that works.
+  tutti_comm* make_comm(const intrusive_ptr<c10d::Store>& store, Place from);
   // Returns null after `shutdown`.
   Borrowed borrow() const;
   // Returns the communicator, and throws after `shutdown`.
@@ -166,7 +174,8 @@ class ProcessGroupTutti : public c10d::Backend {
   const Birth birth_;
   mutable std::shared_mutex comm_mutex_;
   tutti_comm* comm_ = nullptr;  // null after `shutdown`
-  const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();
+  Place place_;                 // the world is null after `shutdown`
+  std::shared_ptr<Completions> completions_;
   const intrusive_ptr<Options> options_;
   std::uint64_t sequence_ = 0;
   std::uint64_t monitored_barriers_ = 0;

@@ -13,7 +13,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-SOURCES = ["error.cc", "fork.cc", "work.cc", "completions.cc", "tensors.cc", "store.cc", "backend.cc", "reductions.cc", "moves.cc",
+SOURCES = ["error.cc", "fork.cc", "work.cc", "completions.cc", "tensors.cc", "store.cc", "world.cc", "backend.cc", "reductions.cc", "moves.cc",
            "sparse.cc", "point_to_point.cc", "module.cc"]
 
 

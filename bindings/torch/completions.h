@@ -23,7 +23,7 @@ namespace tutti_torch {
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
   void add(c10::intrusive_ptr<PendingWork> work);
-  // Lets the threads end. Must be called after the communicator has been destroyed, which ends all
+  // Lets the threads end. Must be called after the communicators have been destroyed, which ends all
   // operations. Does not wait.
   void stop();
 

@@ -1,4 +1,5 @@
 #include <pybind11/chrono.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/utils/pybind.h>
 
@@ -8,6 +9,7 @@ namespace {
 
 namespace py = pybind11;
 using tutti_torch::ProcessGroupTutti;
+using tutti_torch::World;
 
 // Raises KeyboardInterrupt after Ctrl-C. Only Python's main thread handles signals, so this does nothing on
 // other threads.
@@ -27,10 +29,17 @@ void release_without_gil(ProcessGroupTutti* backend) {
   }
 }
 
+// `global_ranks` are the ranks of the group in the default group. torch passes none for the default group
+// itself.
 c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                         const std::chrono::duration<float>& timeout) {
+                                         const std::chrono::duration<float>& timeout,
+                                         const std::vector<int>& global_ranks) {
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
-  return c10::make_intrusive<ProcessGroupTutti>(store, rank, size, milliseconds);
+  tutti_torch::Place from;
+  if (!global_ranks.empty()) from = {World::of_default_group(), global_ranks};
+  auto group = c10::make_intrusive<ProcessGroupTutti>(store, rank, size, milliseconds, std::move(from));
+  if (global_ranks.empty()) group->serve_as_default();
+  return group;
 }
 
 }  // namespace
@@ -41,7 +50,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   tutti_torch::check_interrupt = raise_interrupt;
   tutti_torch::before_destruction = release_without_gil;
   module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
-             py::call_guard<py::gil_scoped_release>());
+             py::arg("global_ranks") = std::vector<int>(), py::call_guard<py::gil_scoped_release>());
   module.def("leave", &ProcessGroupTutti::shutdown_all, py::call_guard<py::gil_scoped_release>());
   module.def("version", &tutti_version);
 }

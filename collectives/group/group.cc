@@ -1,5 +1,6 @@
 #include "collectives/group/group.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -156,20 +157,35 @@ void Group::on_call_note(const ControlNote& note, const CallNote& call) {
 
 void Group::on_member_lost(int, const Status& why) { failure_.suspect(shared_.first_cause(why)); }
 
-void Group::share_windows(std::uint64_t wanted_bytes, Deadline deadline) {
-  if (size() == 1 || wanted_bytes == 0) return;
-  // If a window consists of whole cache lines, every rank's window is aligned for any type of element.
-  const std::uint64_t window_bytes = Board::whole_lines(wanted_bytes);
-  std::unique_ptr<Board> board = sharing_.make_board(window_bytes, deadline);
-  if (board == nullptr) return;
+// The room is for a thousand communicators of all ranks of the host, or less (docs/seams/communicators.md).
+void Group::open_host_memory(Deadline deadline) {
+  constexpr std::uint64_t most_communicators = 1024;
+  std::vector<int> here;
+  for (const int rank : ranks()) {
+    if (world_->mesh->can_share({&rank, 1})) here.push_back(rank);
+  }
+  if (here.size() < 2) return;
+  const bool all = here.size() == ranks().size();
+  const std::uint64_t first = all ? world_->range_bytes(here.size()) : 0;
+  const std::uint64_t room =
+      std::min(world_->shared_room, most_communicators * world_->range_bytes(here.size()));
+  sharing_.open(world_->host_memory, std::move(here), first, room, deadline);
+  if (all && world_->host_memory.is_shared_by(ranks())) use_range(world_->host_memory.first_place());
+}
+
+void Group::use_range(std::uint64_t place) {
+  const std::uint64_t window_bytes = world_->board_window();
+  const std::uint64_t bytes = Board::segment_bytes(size(), window_bytes);
   const DriverGuard guard(driver_);
-  shared_.open(std::make_unique<SharedExecutor>(std::move(board), *world_->mesh, members_.world_ranks(),
+  auto range = world_->host_memory.join(place, ranks(), rank(), bytes, *this).take();
+  auto board = std::make_unique<Board>(std::move(range), rank(), size(), window_bytes);
+  shared_.open(std::make_unique<SharedExecutor>(std::move(board), *world_->mesh, ranks(),
                                                 sharing_.allocations(), world_->patient),
                window_bytes);
 }
 
 std::shared_ptr<GroupMemory> Group::allocate(const std::vector<std::uint64_t>& parts) {
-  return sharing_.allocate(parts, Deadline::after(world_->default_timeout));
+  return sharing_.allocate(parts, shared_.window_bytes() != 0, Deadline::after(world_->default_timeout));
 }
 
 }  // namespace tutti

@@ -71,10 +71,18 @@ class Group final : public ContextEvents,
     return point_to_point_.issue(legs, options);
   }
 
-  // Sets up memory that the members share, with windows of at least `wanted_bytes`. Does nothing if they
-  // cannot share memory. All members must call this before they issue any operation, each on a thread that
-  // does not drive.
-  void share_windows(std::uint64_t wanted_bytes, Deadline deadline);
+  // See PointToPoint.
+  Work own_transfers(std::span<const Transfer> legs, Composite part_of, const CallOptions& options) {
+    return point_to_point_.issue_own(legs, part_of, options);
+  }
+
+  // Opens the memory that the ranks of each host share. If all ranks are on one host, their collectives use
+  // it from now on. All ranks of a world must call this on its first communicator, before they issue any
+  // operation there, each on a thread that does not drive.
+  void open_host_memory(Deadline deadline);
+  // From now on, the members' collectives use the range of their host's memory at `place`. All members must
+  // call this before they issue any operation. Throws `Error` if there can be no such range.
+  void use_range(std::uint64_t place);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
   // Lets all members unmap the memory that all have released. Any thread may call.

@@ -18,6 +18,11 @@ Fingerprint fingerprint(const Transfer& leg, CollectiveKind kind, Composite part
           .count = leg.buffer.count};
 }
 
+CollectiveKind kind_of(std::span<const Transfer> legs) {
+  const bool sends = !legs.empty() && legs.front().direction == Transfer::Direction::send;
+  return sends ? CollectiveKind::send : CollectiveKind::recv;
+}
+
 }  // namespace
 
 PointToPoint::~PointToPoint() {
@@ -26,8 +31,7 @@ PointToPoint::~PointToPoint() {
 
 // The first leg names the operation in errors and dumps.
 Work PointToPoint::issue(std::span<const Transfer> legs, const CallOptions& options) {
-  const bool sends = !legs.empty() && legs.front().direction == Transfer::Direction::send;
-  const CollectiveKind kind = sends ? CollectiveKind::send : CollectiveKind::recv;
+  const CollectiveKind kind = kind_of(legs);
   for (const Transfer& leg : legs) {
     const Status status = parts_.gate.is_forked() ? forked_child() : check(leg, parts_.members.size());
     if (!status.ok()) return parts_.live.refuse(fingerprint(leg, kind, parts_.part_of), status);
@@ -37,6 +41,15 @@ Work PointToPoint::issue(std::span<const Transfer> legs, const CallOptions& opti
   if (!is_plain(options)) {
     if (const Status usable = check(options); !usable.ok()) return parts_.live.refuse(call, usable);
   }
+  return launch(legs, call, options);
+}
+
+Work PointToPoint::issue_own(std::span<const Transfer> legs, Composite part_of, const CallOptions& options) {
+  return launch(legs, {.kind = kind_of(legs), .part_of = part_of}, options);
+}
+
+Work PointToPoint::launch(std::span<const Transfer> legs, const Fingerprint& call,
+                          const CallOptions& options) {
   if (legs.size() == 1 && legs.front().direction == Transfer::Direction::send) {
     if (Work work; send_in_passing(legs.front(), call, options, work)) return work;
   }

@@ -20,6 +20,9 @@ class PointToPoint final : public OperationOwner {
 
   // Checks the legs and issues them as one operation. Any thread may call.
   Work issue(std::span<const Transfer> legs, const CallOptions& options);
+  // Issues messages of the library itself, which are part of the user's call `part_of`. Their tags have the
+  // `library_tag_bit`. Any thread may call.
+  Work issue_own(std::span<const Transfer> legs, Composite part_of, const CallOptions& options);
 
   // OperationOwner
   void start(Operation& operation) override;
@@ -29,6 +32,7 @@ class PointToPoint final : public OperationOwner {
  private:
   void bind(Transfers::Send& node, const Transfer& leg, const Fingerprint& call) const;
   void bind(Transfers::Recv& node, const Transfer& leg, const Fingerprint& call) const;
+  Work launch(std::span<const Transfer> legs, const Fingerprint& call, const CallOptions& options);
   bool send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options, Work& work);
 
   const Parts parts_;

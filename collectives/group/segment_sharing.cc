@@ -9,11 +9,10 @@
 
 namespace tutti {
 
-namespace {
-
-// `Sharing` is one attempt to share a segment. A thread waits for its outcome.
-struct Sharing : ShareRequest {
-  explicit Sharing(Driver& shared_driver) : driver(shared_driver) {
+// A `Sharing` is one attempt to share a segment. A thread waits for its outcome.
+struct SegmentSharing::Sharing : ShareRequest {
+  Sharing(Driver& shared_driver, Deadline until) : driver(shared_driver) {
+    deadline = until;
     done = [](ShareRequest& request, Result<std::unique_ptr<SharedSegment>> segment) {
       auto& self = static_cast<Sharing&>(request);
       self.outcome = std::move(segment);
@@ -26,8 +25,6 @@ struct Sharing : ShareRequest {
   Result<std::unique_ptr<SharedSegment>> outcome = Status(Code::internal, "not shared yet");
 };
 
-}  // namespace
-
 SegmentSharing::SegmentSharing(std::uint32_t context, const Members& members, Mesh& mesh, ControlDesk& desk,
                                Failure& failure, SharedSegmentEvents& events)
     : context_(context),
@@ -38,13 +35,8 @@ SegmentSharing::SegmentSharing(std::uint32_t context, const Members& members, Me
       failure_(failure),
       events_(events) {}
 
-Result<std::unique_ptr<SharedSegment>> SegmentSharing::share(std::uint64_t bytes, Deadline deadline) {
-  Sharing sharing(driver_);
+Result<std::unique_ptr<SharedSegment>> SegmentSharing::share(Sharing& sharing) {
   sharing.key = std::uint64_t{context_} << 32 | asked_for_++;
-  sharing.members = members_.world_ranks();
-  sharing.bytes = bytes;
-  sharing.deadline = deadline;
-  sharing.events = &events_;
   {
     const DriverGuard guard(driver_);
     if (const Status failed = failure_.status(); !failed.ok()) return failed;
@@ -64,23 +56,29 @@ void SegmentSharing::cancel(const Status& why) {
   for (ShareRequest* request : requests_) mesh_.cancel_share(*request, why);
 }
 
-std::unique_ptr<Board> SegmentSharing::make_board(std::uint64_t window_bytes, Deadline deadline) {
-  Result<std::unique_ptr<SharedSegment>> segment =
-      share(Board::segment_bytes(members_.size(), window_bytes), deadline);
-  if (!segment.ok()) {
+void SegmentSharing::open(HostMemory& memory, std::vector<int> on_this_host, std::uint64_t first_bytes,
+                          std::uint64_t room, Deadline deadline) {
+  Sharing sharing(driver_, deadline);
+  memory.prepare(sharing, std::move(on_this_host), members_.own_world_rank(), first_bytes, room);
+  Result<std::unique_ptr<SharedSegment>> segment = share(sharing);
+  if (segment.ok()) {
+    const DriverGuard guard(driver_);
+    memory.open(std::move(segment).take());
+  } else {
     log::info(members_.describe_this_rank(),
-              ": this communicator's ranks do not share memory: ", segment.status().message());
-    return nullptr;
+              ": the ranks of this host do not share memory: ", segment.status().message());
   }
-  has_board_ = true;
-  return std::make_unique<Board>(std::move(segment).take(), members_.rank(), members_.size(), window_bytes);
 }
 
-std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uint64_t>& parts,
+std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uint64_t>& parts, bool shares,
                                                       Deadline deadline) {
   std::unique_ptr<SharedSegment> segment;
-  if (has_board_) {
-    auto shared = share(GroupMemory::segment_bytes(parts), deadline);
+  if (shares) {
+    Sharing sharing(driver_, deadline);
+    sharing.members = members_.world_ranks();
+    sharing.bytes = GroupMemory::segment_bytes(parts);
+    sharing.events = &events_;
+    auto shared = share(sharing);
     if (shared.ok()) {
       segment = std::move(shared).take();
     } else {

@@ -8,9 +8,9 @@
 #include <tutti/status.h>
 
 #include "collectives/group/failure.h"
+#include "collectives/group/host_memory.h"
 #include "collectives/group/members.h"
 #include "collectives/run/allocation.h"
-#include "collectives/run/board.h"
 #include "control/desk.h"
 #include "transport/driver/driver.h"
 #include "transport/mesh/mesh.h"
@@ -18,8 +18,8 @@
 
 namespace tutti {
 
-// `SegmentSharing` lets a communicator's members share memory: the board of their collectives, and the memory
-// that users allocate.
+// `SegmentSharing` asks for segments that a communicator's members share: the memory of their host, and the
+// memory that users allocate.
 class SegmentSharing {
  public:
   // `events` learns of members that die while they hold a segment.
@@ -28,11 +28,13 @@ class SegmentSharing {
 
   // --- threads that do not drive; all members call these in the same order ---
 
-  // Returns a board with windows of `window_bytes`; null if the members do not share memory. Must be called
-  // before any operation is issued.
-  std::unique_ptr<Board> make_board(std::uint64_t window_bytes, Deadline deadline);
-  // See Communicator::allocate.
-  std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts, Deadline deadline);
+  // Opens the host's memory, if its ranks can share a segment. The communicator is that of all ranks of the
+  // world. See HostMemory::prepare for the other arguments.
+  void open(HostMemory& memory, std::vector<int> on_this_host, std::uint64_t first_bytes, std::uint64_t room,
+            Deadline deadline);
+  // See Communicator::allocate. If `shares` is false, the memory is not shared. It is equal on all members.
+  std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts, bool shares,
+                                        Deadline deadline);
 
   // --- any thread ---
 
@@ -49,7 +51,8 @@ class SegmentSharing {
   void clear() { allocations_.clear(); }
 
  private:
-  Result<std::unique_ptr<SharedSegment>> share(std::uint64_t bytes, Deadline deadline);
+  struct Sharing;
+  Result<std::unique_ptr<SharedSegment>> share(Sharing& sharing);
 
   const std::uint32_t context_;
   const Members& members_;
@@ -58,7 +61,6 @@ class SegmentSharing {
   ControlDesk& desk_;
   Failure& failure_;
   SharedSegmentEvents& events_;
-  bool has_board_ = false;
   std::uint32_t asked_for_ = 0;          // the number of segments that this rank has asked for
   std::vector<ShareRequest*> requests_;  // the requests that a thread waits for; driving
   AllocationTable allocations_;

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
-#include "collectives/group/failure.h"
-#include "collectives/group/members.h"
-#include "collectives/group/world.h"
 #include "control/desk.h"
 #include "control/notes.h"
 #include "transport/mesh/mesh.h"
@@ -27,14 +25,16 @@ std::size_t count(const std::vector<bool>& members) {
 
 }  // namespace
 
-Shrinking::Shrinking(std::uint32_t context, const Members& members, const Mesh& mesh, const Failure& failure,
-                     ControlDesk& desk, ContextNumbers& contexts, Options options)
+Shrinking::Shrinking(std::uint32_t context, const Members& members, const Failure& failure, World& world,
+                     Options options)
     : context_(context),
       members_(members),
-      mesh_(mesh),
+      mesh_(*world.mesh),
       failure_(failure),
-      desk_(desk),
-      contexts_(contexts),
+      host_memory_(world.host_memory),
+      desk_(world.desk),
+      contexts_(world.contexts),
+      world_(world),
       options_(options),
       size_(static_cast<std::size_t>(members.size())),
       attempt_(options.attempt),
@@ -42,7 +42,7 @@ Shrinking::Shrinking(std::uint32_t context, const Members& members, const Mesh& 
       declined_(size_),
       accepted_(size_),
       learned_(size_),
-      number_(contexts.above_all()),
+      number_(world.contexts.above_all()),
       next_round_(Deadline::after({})),
       pause_(first_pause) {}
 
@@ -79,6 +79,7 @@ ShrinkNote Shrinking::own_join() const {
   join.number = number_;
   join.needed = options_.needed;
   join.completed = options_.completed;
+  if (host_memory_.room() >= 0) join.place = 0;
   join.members.resize(size_);
   for (std::size_t i = 0; i < size_; ++i) join.members[i] = !reaches(static_cast<int>(i));
   return join;
@@ -244,6 +245,8 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
   }
   if (proposal_.round == 0 || next.members != proposal_.members || next.number != proposal_.number) {
     next.round = proposal_.round + 1;
+    hand_out_range(members);
+    next.place = place_;
     proposal_ = next;
     accepted_.assign(size_, false);
     accepted_[static_cast<std::size_t>(members_.rank())] = true;
@@ -261,11 +264,25 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
   conclude(decision);
 }
 
+void Shrinking::hand_out_range(const std::vector<bool>& members) {
+  if (place_) host_memory_.cancel(*std::exchange(place_, std::nullopt));
+  std::vector<int> ranks;
+  bool share = true;
+  for (std::size_t i = 0; i < size_; ++i) {
+    if (!members[i]) continue;
+    ranks.push_back(members_.world_rank(static_cast<int>(i)));
+    share &= joined_[i]->place.has_value();
+  }
+  if (share && ranks.size() > 1 && host_memory_.is_shared_by(ranks))
+    place_ = host_memory_.take(world_.range_bytes(ranks.size()));
+}
+
 // --- the end ---
 
 // From here on, the desk answers every note of a member with the decision.
 void Shrinking::conclude(const ShrinkNote& decision) {
   decision_ = decision;
+  if (decision.kind == Kind::commit && decision.place == place_) place_.reset();  // the survivors join it
   desk_.remember(context_, encode(decision));
   const bool leads = leader() == members_.rank();
   if (leads) tell(true);
@@ -303,6 +320,7 @@ Status Shrinking::too_few(const std::vector<bool>& members) const {
 }
 
 void Shrinking::finish(const Status& status) {
+  if (place_) host_memory_.cancel(*std::exchange(place_, std::nullopt));
   over_ = true;
   status_ = status;
   done_.store(1);

@@ -8,27 +8,24 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
+#include "collectives/group/failure.h"
+#include "collectives/group/members.h"
+#include "collectives/group/world.h"
 #include "control/notes.h"
 #include "transport/driver/driver.h"
 
 namespace tutti {
 
-class ControlDesk;
-class ContextNumbers;
-class Failure;
-class Members;
-class Mesh;
-
 // `Shrinking` is one rank's part in the agreement among the survivors of a failed communicator. The agreement
 // is a two-phase commit, led by the survivor with the lowest rank (docs/protocol.md, "Shrinking").
 //
 // All members send their joins to the leader. When each member has joined or is gone, the leader proposes the
-// survivors and the number of the new communicator. When all survivors have accepted, it commits. If the
-// leader dies, the next survivor starts again. That is safe: no member can have finished before all have
-// accepted, and a member that has finished answers every note with the decision, which the new leader adopts.
-// The leader finishes when all survivors have learned of the commit. If it left earlier, a member that has
-// not received the commit could find itself alone. Every note is repeated until it is answered, so lost notes
-// do no harm.
+// survivors, the number of the new communicator and, if they share memory, a range for it. When all survivors
+// have accepted, it commits. If the leader dies, the next survivor starts again. That is safe: no member can
+// have finished before all have accepted, and a member that has finished answers every note with the
+// decision, which the new leader adopts. The leader finishes when all survivors have learned of the commit.
+// If it left earlier, a member that has not received the commit could find itself alone. Every note is
+// repeated until it is answered, so lost notes do no harm.
 //
 // Only the driving thread calls these functions, except where a comment says otherwise.
 class Shrinking final : public Pollable {
@@ -40,8 +37,8 @@ class Shrinking final : public Pollable {
     std::uint32_t generation = 0;
     Deadline deadline = Deadline::never();
   };
-  Shrinking(std::uint32_t context, const Members& members, const Mesh& mesh, const Failure& failure,
-            ControlDesk& desk, ContextNumbers& contexts, Options options);
+  Shrinking(std::uint32_t context, const Members& members, const Failure& failure, World& world,
+            Options options);
 
   // Sends the notes that are due. Must be called first, and whenever another member is lost.
   void work();
@@ -65,6 +62,7 @@ class Shrinking final : public Pollable {
   void begin_anew(std::uint32_t attempt);
   std::vector<bool> survivors() const;
   void propose(const std::vector<bool>& members, bool again);
+  void hand_out_range(const std::vector<bool>& members);
   void answer_proposal(int position, const ShrinkNote& note);
   void conclude(const ShrinkNote& decision);
   void tell(bool again);
@@ -79,16 +77,19 @@ class Shrinking final : public Pollable {
   const Members& members_;
   const Mesh& mesh_;
   const Failure& failure_;
+  HostMemory& host_memory_;
   ControlDesk& desk_;
   ContextNumbers& contexts_;
+  const World& world_;
   const Options options_;
   const std::size_t size_;
   std::uint32_t attempt_;
   std::vector<std::optional<ShrinkNote>> joined_;  // by position: the rank in the communicator
   std::vector<bool> declined_, accepted_, learned_;
-  ShrinkNote proposal_;      // of the leader; round 0: none yet
-  std::uint32_t number_;     // the lowest number that this rank could take
-  std::uint32_t taken_ = 0;  // the number that this rank has reserved
+  ShrinkNote proposal_;                 // of the leader; round 0: none yet
+  std::uint32_t number_;                // the lowest number that this rank could take
+  std::uint32_t taken_ = 0;             // the number that this rank has reserved
+  std::optional<std::uint64_t> place_;  // of the range that this rank has handed out, and nobody has joined
   Deadline next_round_;
   std::chrono::milliseconds pause_;
   bool telling_ = false;  // this rank leads, and the decision is made

@@ -58,8 +58,7 @@ std::unique_ptr<Shrinking> Survivors::begin(int min_size) {
   options.attempt = ++attempts_;
   options.completed = journal_.completed();
   options.generation = desk.generation();
-  auto shrinking =
-      std::make_unique<Shrinking>(context_, members_, *world_.mesh, failure_, desk, world_.contexts, options);
+  auto shrinking = std::make_unique<Shrinking>(context_, members_, failure_, world_, options);
   under_way_ = shrinking.get();
   driver_.add(*shrinking);
   shrinking->work();

@@ -5,6 +5,7 @@
 
 #include "collectives/record/debug_socket.h"
 #include "collectives/record/recorder.h"
+#include "collectives/run/board.h"
 
 namespace tutti {
 
@@ -57,6 +58,12 @@ World::~World() {
   mesh->shutdown(Deadline::after(goodbye_limit));
   engine->driver.stop();
   mesh.reset();
+}
+
+std::uint64_t World::board_window() const { return Board::whole_lines(window_bytes); }
+
+std::uint64_t World::range_bytes(std::size_t members) const {
+  return HostMemory::range_bytes(members, Board::segment_bytes(static_cast<int>(members), board_window()));
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 
 #include <tutti/communicator.h>
 
+#include "collectives/group/host_memory.h"
 #include "collectives/group/operation.h"
 #include "collectives/schedule/selector.h"
 #include "collectives/schedule/topology.h"
@@ -61,8 +62,16 @@ struct World {
   std::chrono::nanoseconds goodbye_limit = usual_goodbye_limit;
   ContextNumbers contexts;
   // This is the size in bytes of each rank's window in communicators whose ranks share memory; 0 if no ranks
-  // are to share memory. It is equal on all ranks.
+  // are to share memory. It is equal on all ranks, and so is the next one.
   std::uint64_t window_bytes = 0;
+  // On each host, the communicators after the first may share this many bytes.
+  std::uint64_t shared_room = std::uint64_t{256} << 20;
+  HostMemory host_memory{desk};
+  // Returns the window that a board has. It consists of whole cache lines, so every rank's window is aligned
+  // for any type of element.
+  std::uint64_t board_window() const;
+  // Returns the size in bytes of a range with a board for so many ranks.
+  std::uint64_t range_bytes(std::size_t members) const;
   // All calls on communicators that are created while this is set belong to this composite call.
   Composite part_of = Composite::none;
   // True if each rank on this host has a processor of its own.

@@ -36,6 +36,7 @@ Board::Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::ui
   const std::uint64_t head = whole_pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>));
   areas_ = std::launder(reinterpret_cast<Area*>(memory + head));
   windows_ = memory + head + whole_pages(p * sizeof(Area));
+  for (int member = 0; member < size; ++member) bells_.push_back(&segment_->bell(member));
 }
 
 Fingerprint Board::call(int rank, std::uint64_t number) {
@@ -63,7 +64,8 @@ void Board::ring_sleepers() {
   for (int i = 0; i < size_; ++i) {
     // A sleeper is rung once. Before it sleeps again, it checks everything and announces again that it
     // sleeps.
-    if (i != rank_ && asleep(i).load() != 0 && asleep(i).exchange(0) != 0) segment_->ring(i);
+    if (i != rank_ && asleep(i).load() != 0 && asleep(i).exchange(0) != 0)
+      bells_[static_cast<std::size_t>(i)]->ring();
   }
 }
 
@@ -89,7 +91,7 @@ void Board::fail(const Status& why) {
   head_->failures.fetch_add(1);
   // This also wakes ranks that sleep for reasons other than an operation.
   for (int i = 0; i < size_; ++i) {
-    if (i != rank_) segment_->ring(i);
+    if (i != rank_) bells_[static_cast<std::size_t>(i)]->ring();
   }
 }
 

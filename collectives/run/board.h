@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <tutti/status.h>
 
@@ -169,7 +170,8 @@ class Board {
   Area* areas_;
   std::atomic<std::uint32_t>* asleep_;
   std::byte* windows_;
-  std::uint64_t known_finished_ = 0;  // the last operation that all ranks are known to have finished
+  std::vector<const SharedBell*> bells_;  // by rank
+  std::uint64_t known_finished_ = 0;      // the last operation that all ranks are known to have finished
   std::uint32_t heard_ = 0;
 };
 

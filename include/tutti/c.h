@@ -62,7 +62,6 @@ typedef const struct tutti_op_object* tutti_op;
 #define TUTTI_BIT_AND ((tutti_op)6)
 #define TUTTI_BIT_OR ((tutti_op)7)
 #define TUTTI_BIT_XOR ((tutti_op)8)
-
 /* Makes an operation that multiplies each rank's input by that rank's factor, and adds the products. */
 TUTTI_C_API int tutti_op_create_premultiplied_sum(double factor, tutti_op* op);
 
@@ -101,7 +100,6 @@ typedef struct tutti_init_options {
 /* Meets the other ranks and returns the communicator of all of them. Blocks until every rank has arrived.
  * TUTTI_ERROR_TIMEOUT names the missing ranks. `options` may be null. The default is a world of one rank. */
 TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
-
 /* Returns the rank and the world size that tutti_init would use, but meets no rank. `options` may be null. */
 TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
 
@@ -158,12 +156,18 @@ TUTTI_C_API int tutti_comm_abort(tutti_comm* comm, const char* reason);
 /* Writes a rank's name ("rank 3 (host b, pid 4711)") into `text`, cut to `size` bytes with its NUL. Returns
  * the length of the whole name, without the NUL; 0 if there is no such rank. */
 TUTTI_C_API size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* text, size_t size);
-
 /* The color of a rank that joins no group. */
 #define TUTTI_NO_COLOR (-1)
 /* Makes one communicator for each color: the ranks with equal `color`, ordered by `key`, then by rank.
  * Connections are shared. Ranks that pass TUTTI_NO_COLOR get null. Collective and blocking. */
 TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
+/* Makes a communicator of the `count` listed ranks, in this order, as MPI_Comm_create_group does: only they
+ * call it, with equal lists. Calls that overlap in time need different keys. Blocking. Errors:
+ * TUTTI_ERROR_INVALID_ARGUMENT if the list leaves out this rank or names one twice, TUTTI_ERROR_MISMATCH if
+ * lists differ, TUTTI_ERROR_TIMEOUT, which names a rank that has not called and fails `comm`, too. */
+struct tutti_call_options;
+TUTTI_C_API int tutti_comm_group(tutti_comm* comm, const int* ranks, size_t count, int key,
+                                 const struct tutti_call_options* options, tutti_comm** group);
 /* Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
  * it; the old communicator cannot be used afterwards. Every survivor has completed the first `*completed`
  * collectives of the old one (`completed` may be null). Errors: TUTTI_ERROR_PEER_LOST if fewer than
@@ -171,7 +175,6 @@ TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_com
  * rank; TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
 TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
                                   uint64_t* completed);
-
 typedef struct tutti_statistics {
   size_t struct_size;
   uint64_t operations;            /* collectives and messages of this communicator */
@@ -192,7 +195,6 @@ TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* 
  * which returns 1 if it did something and 0 if not. Do not read, write or close the descriptor. */
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
-
 /* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, collectives copy
  * nothing in or out if, on all ranks, their buffers lie in such memory and hold 128 KiB or more per rank (see
  * Communicator::allocate). Other ranks then write into it during the operation, and may still finish a piece
@@ -205,7 +207,6 @@ TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
 TUTTI_C_API int tutti_allocation_registered(const tutti_allocation* allocation);
 /* Frees this rank's handle. The memory is freed soon after all ranks have freed theirs. Null is ignored. */
 TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
-
 /* ---- Operations in flight ---- */
 
 /* Blocks until the operation has ended, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT inside a

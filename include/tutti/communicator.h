@@ -106,8 +106,8 @@ class TUTTI_API Allocation {
 // type, a stream, or a region; such a call does not count as an operation. A collective on device memory that
 // nothing can use (see `Memory`) does count: it ends with `unsupported` on all ranks, and the communicator
 // remains usable. Any other failed collective, a timeout or a lost peer fails the whole communicator: every
-// pending and later operation ends with that first cause. `split`, `allocate` and `shrink` block, and throw
-// `Error`.
+// pending and later operation ends with that first cause. `split`, `group`, `allocate` and `shrink` block,
+// and throw `Error`.
 //
 // Thread rule: any thread may call, but threads that issue collectives on one communicator must order
 // themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in
@@ -196,9 +196,18 @@ class TUTTI_API Communicator {
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 
   // Makes one communicator for each color. It holds the ranks with that `color`, ordered by `key`, then by
-  // rank, and shares the connections of this communicator. Ranks that pass `no_color` get no value. The call
-  // is collective and blocks; it throws `Error`.
+  // rank, and shares the connections and the memory of this world: it takes no descriptor and no thread.
+  // Ranks that pass `no_color` get no value. The call is collective and blocks; it throws `Error`.
   std::optional<Communicator> split(int color, int key = 0);
+
+  // Makes a communicator of some ranks, as MPI_Comm_create_group does. Only the listed ranks call it; the
+  // others take no part and do not learn of it. All callers pass the same `ranks`, which are ranks of this
+  // communicator, in the order of their ranks in the new one. Threads that make groups at the same time must
+  // pass different keys. `algorithm` is ignored. The call blocks. It throws `Error`: invalid_argument at once
+  // if the list leaves out this rank, names a rank twice or one that does not exist; mismatch if a rank
+  // passes another list; timeout, which names a rank that has not called. This communicator then fails, too,
+  // as after every timeout.
+  Communicator group(std::span<const int> ranks, int key = 0, const CallOptions& options = {});
 
   // Returns memory that is registered with the transports between the ranks, zeroed and page aligned.
   //

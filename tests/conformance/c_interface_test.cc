@@ -281,6 +281,27 @@ TEST(CInterface, SplitsShrinksAndDescribes) {
   });
 }
 
+TEST(CInterface, MakesAGroupOfSomeRanks) {
+  c_world(3, [](tutti_comm* comm) {
+    const int rank = tutti_comm_rank(comm);
+    const int ranks[] = {2, 0};
+    tutti_comm* group = nullptr;
+    if (rank == 1) {
+      EXPECT_EQ(tutti_comm_group(comm, ranks, 2, 0, nullptr, &group), TUTTI_ERROR_INVALID_ARGUMENT);
+      EXPECT_THAT(tutti_error_message(), HasSubstr("is not listed"));
+    } else {
+      ASSERT_EQ(tutti_comm_group(comm, ranks, 2, 0, nullptr, &group), TUTTI_OK) << tutti_error_message();
+      EXPECT_EQ(tutti_comm_size(group), 2);
+      EXPECT_EQ(tutti_comm_rank(group), rank == 2 ? 0 : 1);
+      EXPECT_EQ(tutti_barrier(group, nullptr, nullptr), TUTTI_OK);
+    }
+    tutti_comm_free(group);
+    EXPECT_EQ(tutti_comm_group(comm, nullptr, 1, 0, nullptr, &group), TUTTI_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tutti_comm_group(comm, ranks, 2, 0, nullptr, nullptr), TUTTI_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tutti_comm_group(nullptr, ranks, 2, 0, nullptr, &group), TUTTI_ERROR_INVALID_ARGUMENT);
+  });
+}
+
 // The control plane, the mesh and the world remember the numbers of freed communicators as ranges, so that
 // memory does not grow with each split.
 TEST(CInterface, ASplitThatIsFreedLeavesNothingBehind) {

@@ -17,6 +17,11 @@ constexpr CollectiveKind kinds[] = {CollectiveKind::all_reduce, CollectiveKind::
                                     CollectiveKind::barrier,    CollectiveKind::all_gather,
                                     CollectiveKind::gather,     CollectiveKind::reduce_scatter};
 
+// A `SilentBell` does nothing: the ranks never sleep.
+struct SilentBell final : SharedBell {
+  void ring() const override {}
+};
+
 class Segment final : public SharedSegment {
  public:
   explicit Segment(std::size_t bytes)
@@ -26,11 +31,12 @@ class Segment final : public SharedSegment {
   }
   ~Segment() override { std::free(memory_); }
   std::span<std::byte> memory() const override { return {memory_, bytes_}; }
-  void ring(int) override {}
+  const SharedBell& bell(int) const override { return bell_; }
 
  private:
   std::size_t bytes_;
   std::byte* memory_;
+  SilentBell bell_;
 };
 
 void corrupt(Input& input, std::span<std::byte> memory) {

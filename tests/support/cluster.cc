@@ -67,6 +67,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
     auto world = std::make_shared<World>(
         engine, std::move(mesh), Selector::create(CostModel{}, options.algorithms).take(), options.timeout);
     world->window_bytes = shared ? options.window_bytes : 0;
+    world->shared_room = options.shared_room;
     world->patient = false;
     world->part_of = options.part_of;
     communicators_[i] = create_communicator(world);

@@ -6,15 +6,14 @@
 //   reduce   takes part in collectives until one fails, or for ever;
 //            in `recv` and `reduce` the last rank does nothing;
 //   all      takes part in collectives, on every rank;
-//   splits   keeps hundreds of communicators with few descriptors;
-//   scarce   the same with almost no descriptors.
+//   others   takes part in collectives of all ranks but rank 0, which waits for a message;
+//   splits   keeps hundreds of communicators while it may open no descriptor.
 // An error is printed to stderr, and the exit status is then 1.
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -72,15 +71,11 @@ void allocate_and_free(tutti::Communicator& comm) {
   if (mapped_segments() > before) throw std::runtime_error("still mapped");
 }
 
-rlim_t open_descriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<rlim_t>(std::distance(begin(all), end(all)));
-}
-
-void keep_splits(tutti::Communicator& comm, rlim_t descriptors) {
+void keep_splits(tutti::Communicator& comm) {
   constexpr int splits = 300;
-  const rlimit few{descriptors, descriptors};
-  if (setrlimit(RLIMIT_NOFILE, &few) != 0) throw std::runtime_error("setrlimit");
+  const rlimit none{3, 3};  // fewer than are open
+  if (setrlimit(RLIMIT_NOFILE, &none) != 0) throw std::runtime_error("setrlimit");
+  const std::uint64_t sent = comm.statistics().messages_sent;
   std::vector<tutti::Communicator> kept;
   for (int i = 0; i < splits; ++i) {
     kept.push_back(*comm.split(i % 3 == 0 ? comm.rank() % 2 : 0));
@@ -90,14 +85,22 @@ void keep_splits(tutti::Communicator& comm, rlim_t descriptors) {
     if (sum.back() != size * (size + 1) / 2) throw std::runtime_error("wrong sum");
   }
   for (tutti::Communicator& each : kept) each.barrier().wait();
+  if (comm.statistics().messages_sent != sent) throw std::runtime_error("not all communicators share memory");
+}
+
+void reduce_among_others(tutti::Communicator& comm) {
+  std::optional<tutti::Communicator> others = comm.split(comm.rank() == 0 ? tutti::no_color : 0);
+  std::vector<std::int32_t> data(1000);
+  if (!others) comm.recv(data, 1, 6).wait();
+  for (;;) others->all_reduce(data, tutti::ReduceOp::max).wait();
 }
 
 void go_on(tutti::Communicator& comm, const std::string& mode) {
   const int last = comm.size() - 1;
   std::vector<std::int32_t> data(1000);
   if (mode == "end") return;
-  if (mode == "splits") return keep_splits(comm, 160);
-  if (mode == "scarce") return keep_splits(comm, open_descriptors() + 12);
+  if (mode == "splits") return keep_splits(comm);
+  if (mode == "others") return reduce_among_others(comm);
   if (mode == "free") {
     allocate_and_free(comm);
     comm.barrier().wait();

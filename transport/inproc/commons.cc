@@ -1,24 +1,26 @@
 #include "transport/inproc/commons.h"
 
-#include <algorithm>
 #include <new>
+
+#include <sys/mman.h>
 
 namespace tutti::inproc {
 
-Commons::Commons(std::uint64_t bytes, std::vector<std::shared_ptr<Mailbox>> boxes)
-    : boxes_(std::move(boxes)) {
-  constexpr std::size_t page = 4096;
-  owned_ = aligned_bytes(page, bytes);
-  if (owned_ == nullptr) throw std::bad_alloc();
-  memory_ = {owned_.get(), bytes};
-  std::fill_n(owned_.get(), bytes, std::byte{0});
+Commons::Commons(std::uint64_t bytes, const std::vector<std::shared_ptr<Mailbox>>& boxes)
+    : bells_(boxes.begin(), boxes.end()) {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (start == MAP_FAILED) throw std::bad_alloc();
+  memory_ = {static_cast<std::byte*>(start), bytes};
 }
+
+Commons::~Commons() { munmap(memory_.data(), memory_.size()); }
 
 void Commons::join() {
   bool all = false;
   {
     const std::lock_guard lock(mutex_);
-    all = ++joined_ == boxes_.size();
+    all = ++joined_ == bells_.size();
   }
   if (all) notify_all();
 }
@@ -26,7 +28,7 @@ void Commons::join() {
 void Commons::refuse() {
   {
     const std::lock_guard lock(mutex_);
-    if (refused_ || joined_ == boxes_.size()) return;
+    if (refused_ || joined_ == bells_.size()) return;
     refused_ = true;
   }
   notify_all();
@@ -35,11 +37,11 @@ void Commons::refuse() {
 Commons::Outcome Commons::outcome() const {
   const std::lock_guard lock(mutex_);
   if (refused_) return Outcome::refused;
-  return joined_ == boxes_.size() ? Outcome::granted : Outcome::wait;
+  return joined_ == bells_.size() ? Outcome::granted : Outcome::wait;
 }
 
 void Commons::notify_all() {
-  for (const auto& box : boxes_) box->notify();
+  for (const Bell& bell : bells_) bell.ring();
 }
 
 }  // namespace tutti::inproc

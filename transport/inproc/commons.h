@@ -5,19 +5,24 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "core/free_delete.h"
 #include "transport/inproc/mailbox.h"
+#include "transport/shared_segment.h"
 
 namespace tutti::inproc {
 
-// A `Commons` is memory that a group of ranks shares. It is granted once all of them have asked for it.
+// A `Commons` is memory that a group of ranks shares. It is granted once all of them have asked for it. Its
+// pages are allocated when they are touched first.
 class Commons {
  public:
-  Commons(std::uint64_t bytes, std::vector<std::shared_ptr<Mailbox>> boxes);
+  Commons(std::uint64_t bytes, const std::vector<std::shared_ptr<Mailbox>>& boxes);
+  ~Commons();
+  Commons(const Commons&) = delete;
+  Commons& operator=(const Commons&) = delete;
   std::span<std::byte> memory() const { return memory_; }
-  Mailbox& box(int member) { return *boxes_[static_cast<std::size_t>(member)]; }
+  const SharedBell& bell(int member) const { return bells_[static_cast<std::size_t>(member)]; }
 
   // Records that a member has asked. All members are notified once the last one has asked.
   void join();
@@ -29,8 +34,13 @@ class Commons {
  private:
   void notify_all();
 
-  const std::vector<std::shared_ptr<Mailbox>> boxes_;
-  AlignedBytes owned_;
+  struct Bell final : SharedBell {
+    explicit Bell(std::shared_ptr<Mailbox> of) : box(std::move(of)) {}
+    void ring() const override { box->notify(); }
+    std::shared_ptr<Mailbox> box;
+  };
+
+  const std::vector<Bell> bells_;
   std::span<std::byte> memory_;
   mutable std::mutex mutex_;
   std::size_t joined_ = 0;

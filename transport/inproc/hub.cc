@@ -30,7 +30,7 @@ std::shared_ptr<Commons> Hub::commons(const ShareRequest& request) {
   if (commons != nullptr) return commons;
   std::vector<std::shared_ptr<Mailbox>> boxes;
   for (const int member : request.members) boxes.push_back(find_mailbox(member));
-  commons = std::make_shared<Commons>(request.bytes, std::move(boxes));
+  commons = std::make_shared<Commons>(request.bytes, boxes);
   entry = commons;
   return commons;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <sys/mman.h>
+
 #include "transport/inproc/channel.h"
 
 namespace tutti::inproc {
@@ -12,7 +14,10 @@ class Segment final : public SharedSegment {
  public:
   explicit Segment(std::shared_ptr<Commons> commons) : commons_(std::move(commons)) {}
   std::span<std::byte> memory() const override { return commons_->memory(); }
-  void ring(int member) override { commons_->box(member).notify(); }
+  const SharedBell& bell(int member) const override { return commons_->bell(member); }
+  void discard(std::span<std::byte> part) override {
+    if (madvise(part.data(), part.size(), MADV_DONTNEED) != 0) SharedSegment::discard(part);
+  }
 
  private:
   std::shared_ptr<Commons> commons_;

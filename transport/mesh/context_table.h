@@ -29,7 +29,8 @@ class ContextTable {
   bool detaching = false;
 
   static bool fits(const RecvOp& op, int peer, const MessageTag& tag) {
-    return (op.peer == any_source || op.peer == peer) && (op.any_tag || op.tag.sequence == tag.sequence);
+    const bool fits_tag = op.any_tag ? tag.sequence < library_tag_bit : op.tag.sequence == tag.sequence;
+    return fits_tag && (op.peer == any_source || op.peer == peer);
   }
 
   void post(RecvOp& op) {

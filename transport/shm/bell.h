@@ -7,6 +7,7 @@
 
 #include "core/descriptor.h"
 #include "transport/driver/driver.h"
+#include "transport/shared_segment.h"
 
 namespace tutti::shm {
 
@@ -14,13 +15,13 @@ namespace tutti::shm {
 // the rank that it wakes watches the other end. It is a socket because a single call on a socket can be made
 // non-blocking. For a pipe or an eventfd, O_NONBLOCK is a flag that all processes with the descriptor share.
 // So any of them could make this rank wait forever.
-class BellRope {
+class BellRope final : public SharedBell {
  public:
   // Returns null if the descriptor is not such a socket: a peer may hand over a full pipe, for example.
   static std::shared_ptr<const BellRope> from(Descriptor socket);
   // Wakes the peer's driver if it sleeps. Several rings may wake the driver only once. Any thread may call
   // it.
-  void ring() const;
+  void ring() const override;
   int descriptor() const { return socket_.get(); }
 
  private:

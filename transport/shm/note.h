@@ -20,9 +20,9 @@ enum class NoteKind : std::uint32_t {
   refused = 5,  // either: there will be no segment, or no pipe, and why
   goodbye = 6,  // either: has released the segment; the end of the connection is not a death
   connect = 7,  // offers a pipe for a channel; carries the pipe's memfd and the sender's bell
-  welcome =
-      8,     // has mapped the pipe, and proved it; carries the sender's bell; answered by `go` or `refused`
-  wait = 9,  // the sender's own pipe is on its way and will be used, since the sender is the lower rank
+  welcome = 8,  // has mapped the pipe, and proved it; carries the sender's bell; `go` or `refused` follows
+  wait = 9,     // the sender's own pipe is on its way and will be used, since the sender is the lower rank
+  lost = 10,    // leader: `member` has died, and why
 };
 
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
@@ -41,15 +41,15 @@ struct Note {
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
   // In `share`, these say which segment is wanted, by which member, and how many members there are. In
-  // `connect`, `bytes` is the size of each ring.
+  // `connect`, `bytes` is the size of each ring. In `lost`, `member` is the one that has died.
   std::uint64_t key = 0;
   std::uint64_t bytes = 0;
   std::uint32_t member = 0;
   std::uint32_t members = 0;
   std::uint64_t proof = 0;  // offer, connect: the receiver writes this number into the memory
-  std::uint32_t code = 0;   // refused
+  std::uint32_t code = 0;   // refused, lost
   std::uint32_t unused = 0;
-  std::array<char, 176> text{};  // refused: the reason; ends with a zero unless it is full
+  std::array<char, 176> text{};  // refused, lost: the reason; ends with a zero unless it is full
 
   bool is_ours() const { return magic == note_magic && version == note_version; }
   void set_reason(const Status& why) {

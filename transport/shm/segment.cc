@@ -1,5 +1,6 @@
 #include "transport/shm/segment.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
@@ -87,6 +88,11 @@ Status Segment::provide(std::size_t offset, std::size_t bytes) {
     if (errno != EINTR) return failure("taking " + std::to_string(bytes) + " bytes of shared memory", errno);
   }
   return {};
+}
+
+void Segment::discard(std::span<std::byte> part) {
+  // It fails only if another thread has locked the pages in memory (mlockall). They must be zero in any case.
+  if (madvise(part.data(), part.size(), MADV_REMOVE) != 0) std::ranges::fill(part, std::byte{0});
 }
 
 }  // namespace tutti::shm

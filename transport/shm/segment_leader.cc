@@ -56,7 +56,7 @@ void SegmentLeader::add(const Note& hello, std::vector<Descriptor> descriptors, 
 void SegmentLeader::make() {
   segment_ = std::make_unique<Segment>();
   Status made = segment_->create(segment_bytes(request_));
-  if (made.ok()) made = provide_share(*segment_, 0, members_.size());
+  if (made.ok()) made = provide_share(*segment_, 0, request_);
   if (!made.ok()) return fail(made.with_context("shm, at " + describe(0)));
   for (Member& member : members_) {
     if (getrandom(&member.proof, sizeof member.proof, 0) != sizeof member.proof) {

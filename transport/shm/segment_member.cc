@@ -110,7 +110,7 @@ Status SegmentMember::map(const Note& offer, std::vector<Descriptor>& descriptor
   }
   segment_ = std::make_unique<Segment>();
   Status mapped = segment_->map(std::move(descriptors.front()), segment_bytes(request_));
-  if (mapped.ok()) mapped = provide_share(*segment_, member_, members);
+  if (mapped.ok()) mapped = provide_share(*segment_, member_, request_);
   if (!mapped.ok()) return mapped;
   for (std::size_t i = 0; i < members; ++i) {
     const int rank = request_.members[i];

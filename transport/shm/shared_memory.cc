@@ -14,8 +14,10 @@ std::uint64_t* proof_place(const Segment& segment, std::size_t member) {
   return reinterpret_cast<std::uint64_t*>(segment.memory().data()) + member;
 }
 
-Status provide_share(Segment& segment, std::size_t member, std::size_t members) {
-  const std::size_t pages = segment.memory().size() / page_bytes();
+Status provide_share(Segment& segment, std::size_t member, const ShareRequest& request) {
+  const std::size_t members = request.members.size();
+  const std::size_t provided = std::min(request.provided, request.bytes);
+  const std::size_t pages = (front_bytes(members) + round_up_to_pages(provided)) / page_bytes();
   const std::size_t first = pages * member / members, end = pages * (member + 1) / members;
   return segment.provide(first * page_bytes(), (end - first) * page_bytes());
 }
@@ -55,8 +57,11 @@ std::span<std::byte> SharedMemory::memory() const {
 }
 
 void SharedMemory::on_note(Link& link, const Note& note, std::vector<Descriptor>) {
+  const bool from_leader = members_.front().link.get() == &link;
   if (note.kind == NoteKind::goodbye) {
     link.close();
+  } else if (note.kind == NoteKind::lost && from_leader && note.member < members_.size()) {
+    lose(note.member, note.reason(-1).message());
   } else {
     link.close();
     on_broken(link, "it broke the protocol");
@@ -64,13 +69,25 @@ void SharedMemory::on_note(Link& link, const Note& note, std::vector<Descriptor>
 }
 
 void SharedMemory::on_broken(Link& link, const std::string& why) {
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (members_[i].link.get() != &link) continue;
-    const int rank = members_[i].rank;
-    const Status lost(Code::peer_lost, context_->describe(rank) + ": " + why, rank);
-    if (events_ != nullptr) events_->on_member_lost(static_cast<int>(i), lost);
-    return;
+  const auto lost =
+      std::ranges::find_if(members_, [&](const Member& member) { return member.link.get() == &link; });
+  if (lost == members_.end()) return;
+  const auto member = static_cast<std::size_t>(lost - members_.begin());
+  Note note;
+  note.kind = NoteKind::lost;
+  note.member = static_cast<std::uint32_t>(member);
+  note.set_reason(Status(Code::peer_lost, why));
+  // Only the leader has links to others. If a note cannot be sent, that member learns of the loss elsewhere.
+  for (const Member& other : members_) {
+    if (other.link != nullptr && other.link.get() != &link) other.link->send_last(note);
   }
+  lose(member, why);
+}
+
+void SharedMemory::lose(std::size_t member, const std::string& why) {
+  const int rank = members_[member].rank;
+  const Status lost(Code::peer_lost, context_->describe(rank) + ": " + why, rank);
+  if (events_ != nullptr) events_->on_member_lost(static_cast<int>(member), lost);
 }
 
 }  // namespace tutti::shm

@@ -12,7 +12,7 @@ namespace tutti::shm {
 
 // `SharedMemory` is a segment that all members have mapped. Its links stay open as long as the object lives:
 // the leader has one to each member, and each member one to the leader. The end of a link without a goodbye
-// means that the other rank has died.
+// means that the other rank has died. The leader tells the other members.
 class SharedMemory final : public SharedSegment, public LinkEvents {
  public:
   struct Member {
@@ -30,12 +30,17 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
   void detach();
 
   std::span<std::byte> memory() const override;
-  void ring(int member) override { members_[static_cast<std::size_t>(member)].rope->ring(); }
+  const SharedBell& bell(int member) const override {
+    return *members_[static_cast<std::size_t>(member)].rope;
+  }
+  void discard(std::span<std::byte> part) override { segment_->discard(part); }
 
   void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) override;
   void on_broken(Link& link, const std::string& why) override;
 
  private:
+  void lose(std::size_t member, const std::string& why);
+
   Context* context_;
   std::vector<SharedMemory*>* attached_;  // null after `detach`
   std::unique_ptr<Segment> segment_;
@@ -51,7 +56,8 @@ std::size_t front_bytes(std::size_t members);
 std::size_t segment_bytes(const ShareRequest& request);
 // Returns the word into which `member` writes the proof that it has mapped the segment.
 std::uint64_t* proof_place(const Segment& segment, std::size_t member);
-// Allocates the pages that `member` must provide. Together, all members provide all pages.
-Status provide_share(Segment& segment, std::size_t member, std::size_t members);
+// Allocates the pages that `member` must provide. Together, the members provide all pages of the request's
+// first `provided` bytes.
+Status provide_share(Segment& segment, std::size_t member, const ShareRequest& request);
 
 }  // namespace tutti::shm

@@ -126,6 +126,20 @@ def test_split(comm):
     assert (comm.split(None if comm.rank == 0 else 1) is None) == (comm.rank == 0)
 
 
+def test_group(comm):
+    listed = list(range(comm.size))[::-1][:2]
+    if comm.rank not in listed:
+        with pytest.raises(ValueError, match="is not listed"):
+            comm.group(listed)
+        return
+    part = comm.group(listed, timeout=60)
+    assert (part.rank, part.size) == (listed.index(comm.rank), len(listed))
+    array = numpy.array([comm.rank])
+    part.all_reduce(array).wait()
+    assert array[0] == sum(listed)
+    part.close()
+
+
 def test_mismatch(own):
     array = numpy.zeros(4)
     with pytest.raises(tutti.MismatchError) as caught:

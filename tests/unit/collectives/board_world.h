@@ -18,13 +18,20 @@ namespace tutti::test {
 class PlainSegment final : public SharedSegment {
  public:
   // Counts in `rings` how often each member's bell rings.
-  PlainSegment(std::span<std::byte> memory, std::vector<int>& rings) : memory_(memory), rings_(rings) {}
+  PlainSegment(std::span<std::byte> memory, std::vector<int>& rings) : memory_(memory) {
+    for (int& each : rings) bells_.push_back(CountingBell(each));
+  }
   std::span<std::byte> memory() const override { return memory_; }
-  void ring(int member) override { ++rings_[static_cast<std::size_t>(member)]; }
+  const SharedBell& bell(int member) const override { return bells_[static_cast<std::size_t>(member)]; }
 
  private:
+  struct CountingBell final : SharedBell {
+    explicit CountingBell(int& counter) : rings(counter) {}
+    void ring() const override { ++rings; }
+    int& rings;
+  };
   const std::span<std::byte> memory_;
-  std::vector<int>& rings_;
+  std::vector<CountingBell> bells_;
 };
 
 // A `BoardWorld` has the shared executors of a few ranks over one piece of memory. One thread drives all of

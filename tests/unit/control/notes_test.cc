@@ -29,14 +29,22 @@ TEST(ControlNotes, OfShrinkingNameEachMember) {
   note.kind = ShrinkNote::Kind::commit;
   note.context = 5;
   note.number = 6;
+  note.place = 65536;
   note.members = {true, false, true, true, false, true, true, true, false, true};
   note.spared = {false, true};
   const auto back = decode_shrink(encode(note));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->kind, note.kind);
   EXPECT_EQ(back->number, note.number);
+  EXPECT_EQ(back->place, note.place);
   EXPECT_EQ(back->members, note.members);
   EXPECT_EQ(back->spared, note.spared);
+}
+
+TEST(ControlNotes, OfShrinkingMayNameNoPlace) {
+  const auto back = decode_shrink(encode(ShrinkNote{}));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->place, std::nullopt);
 }
 
 TEST(ControlNotes, ThatAreCutShortAreRefused) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace tutti {
@@ -61,6 +62,31 @@ TEST_F(MemoryLimitTest, NothingKnownIsNoLimit) {
   EXPECT_EQ(memory_limits(root_ + "/nowhere").least(), UINT64_MAX);
   write("/proc/self/cgroup", "\nnonsense\n4:memory:\n");
   EXPECT_EQ(memory_limits(root_).least(), 1024u * 1024);
+}
+
+TEST_F(MemoryLimitTest, HalfMayBeTouchedLater) {
+  EXPECT_EQ(lazy_memory(root_), 512u * 1024);
+  write("/proc/self/cgroup", "0::/\n");
+  write("/sys/fs/cgroup/memory.max", "500000\n");
+  EXPECT_EQ(lazy_memory(root_), 250'000u);
+}
+
+TEST_F(MemoryLimitTest, NothingMayBeTouchedLaterIfTheKernelNeverOvercommits) {
+  write("/proc/sys/vm/overcommit_memory", "1\n");
+  EXPECT_GT(lazy_memory(root_), 0u);
+  write("/proc/sys/vm/overcommit_memory", "2\n");
+  EXPECT_EQ(lazy_memory(root_), 0u);
+}
+
+TEST_F(MemoryLimitTest, AQuarterOfTheFreeAddressSpaceMayBeTouchedLater) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  write("/proc/meminfo", "MemTotal:  100000000000 kB\n");
+  write("/proc/self/statm", "1 1 1 0 0 0 0\n");
+  const rlimit space{std::uint64_t{1} << 46, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &space), 0);
+  EXPECT_EQ(lazy_memory(root_), (space.rlim_cur - static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))) / 4);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
 }
 
 TEST_F(MemoryLimitTest, OfThisSystem) { EXPECT_GT(memory_limits().least(), std::uint64_t{16} << 20); }

@@ -76,7 +76,7 @@ TEST_F(ShmMember, ThatIsHonestGetsTheSegment) {
   leader.segment->memory()[5] = std::byte{5};
   EXPECT_EQ(segment.memory()[front_bytes(3) + 5], std::byte{5});
   ASSERT_TRUE(other.wait().ok());
-  leader.segment->ring(2);
+  leader.segment->bell(2).ring();
   EXPECT_TRUE(bell.has_rung());
 }
 
@@ -93,7 +93,7 @@ TEST_F(ShmMember, ThatDiesWithItsOfferIsNamed) {
   expect_none(Code::peer_lost, "closed without a goodbye");
 }
 
-TEST_F(ShmMember, ThatDiesLaterIsReportedToTheLeader) {
+TEST_F(ShmMember, ThatDiesLaterIsReportedToAll) {
   ask();
   take_offer();
   prove(offer.proof);
@@ -101,12 +101,14 @@ TEST_F(ShmMember, ThatDiesLaterIsReportedToTheLeader) {
   ASSERT_EQ(raw.receive(go), 0);
   ASSERT_TRUE(leader.wait().ok() && other.wait().ok());
   raw.close();
-  ASSERT_TRUE(leader.until_lost());
-  EXPECT_EQ(leader.lost.size(), 1u);
-  EXPECT_EQ(leader.lost[0].first, 2);
-  EXPECT_EQ(leader.lost[0].second.code(), Code::peer_lost);
-  EXPECT_EQ(leader.lost[0].second.peer(), 2);
-  EXPECT_THAT(leader.lost[0].second.message(), HasSubstr("rank 2 (host host2, pid 1002)"));
+  for (Wish* wish : {&leader, &other}) {
+    ASSERT_TRUE(wish->until_lost());
+    EXPECT_EQ(wish->lost.size(), 1u);
+    EXPECT_EQ(wish->lost[0].first, 2);
+    EXPECT_EQ(wish->lost[0].second.code(), Code::peer_lost);
+    EXPECT_EQ(wish->lost[0].second.peer(), 2);
+    EXPECT_THAT(wish->lost[0].second.message(), HasSubstr("rank 2 (host host2, pid 1002): its side of the"));
+  }
 }
 
 TEST_F(ShmMember, ThatSaysGoodbyeIsNotReported) {
@@ -240,6 +242,23 @@ TEST_F(ShmLeader, ThatDiesLaterIsReported) {
   ASSERT_TRUE(wish.until_lost());
   EXPECT_EQ(wish.lost[0].first, 0);
   EXPECT_EQ(wish.lost[0].second.peer(), 1);
+}
+
+TEST_F(ShmLeader, ReportsTheDeathOfNobody) {
+  wish.post();
+  auto raw = accept();
+  offer(*raw, make_memfd(whole()));
+  Note note;
+  ASSERT_EQ(raw->receive(note), 0);
+  note.kind = NoteKind::go;
+  raw->send(note);
+  ASSERT_TRUE(wish.wait().ok());
+  note.kind = NoteKind::lost;
+  note.member = 1'000'000;
+  raw->send(note);
+  ASSERT_TRUE(wish.until_lost());
+  EXPECT_EQ(wish.lost[0].first, 0);
+  EXPECT_THAT(wish.lost[0].second.message(), HasSubstr("broke the protocol"));
 }
 
 TEST_F(ShmLeader, LiesAboutSizeOrSeals) {

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/unit/transport/shm_world.h"
+#include "transport/shm/shared_memory.h"
 
 namespace tutti::shm {
 namespace {
@@ -102,10 +104,36 @@ TEST(ShmShare, ABellWakesASleeper) {
     std::thread waiter([&] { EXPECT_TRUE(world[2].driver.wait(watcher.done, conformance::patience())); });
     const std::size_t from = place % 2;
     std::atomic_ref(group.wishes[from].segment->memory()[place]).store(std::byte{1});
-    group.wishes[from].segment->ring(2);
+    group.wishes[from].segment->bell(2).ring();
     waiter.join();
     world[2].drive([&] { world[2].driver.remove(watcher); });
   }
+}
+
+// Returns how many bytes of a segment are allocated.
+std::size_t allocated(const Segment& segment) {
+  struct stat info {};
+  EXPECT_EQ(fstat(segment.descriptor(), &info), 0);
+  return static_cast<std::size_t>(info.st_blocks) * 512;
+}
+
+TEST(ShmShare, PagesThatAreNotProvidedAreAllocatedWhenTheyAreTouched) {
+  const std::size_t page = page_bytes();
+  ShareRequest request;
+  request.members = ranks(3);
+  request.bytes = 1000 * page;
+  request.provided = 10 * page;
+  Segment segment;
+  ASSERT_TRUE(segment.create(segment_bytes(request)).ok());
+  for (std::size_t member = 0; member < 3; ++member)
+    ASSERT_TRUE(provide_share(segment, member, request).ok());
+  const std::size_t provided = front_bytes(3) + 10 * page;
+  EXPECT_EQ(allocated(segment), provided);
+  segment.memory()[500 * page] = std::byte{1};
+  EXPECT_EQ(allocated(segment), provided + page);
+  segment.discard(segment.memory().subspan(9 * page, 600 * page));
+  EXPECT_EQ(allocated(segment), 9 * page);
+  EXPECT_EQ(segment.memory()[500 * page], std::byte{0});
 }
 
 TEST(ShmShare, SegmentsGoInAnyOrder) {
@@ -187,7 +215,7 @@ TEST(ShmShare, ASegmentOutlivesItsTransport) {
   (*world)[0].shut_down();
   (*world)[1].shut_down();
   group.expect_same_memory();
-  group.wishes[0].segment->ring(1);
+  group.wishes[0].segment->bell(1).ring();
 }
 
 }  // namespace

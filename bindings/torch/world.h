@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include <tutti/c.h>
+
+#include "bindings/torch/completions.h"
+#include "bindings/torch/fork.h"
+
+namespace tutti_torch {
+
+// A `World` is one meeting of ranks: one engine with its threads and connections, which all process groups
+// made from it share. No group uses the communicator that it makes groups from. So groups can be made after
+// others have failed.
+class World {
+ public:
+  // Takes the communicator of all ranks that have met.
+  explicit World(tutti_comm* all) : maker_(all) {}
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // Sets and returns the world of this process's default group; null if there is none.
+  static void serve_as_default(const std::shared_ptr<World>& world);
+  static std::shared_ptr<World> of_default_group();
+  // Forgets it in a forked child, since it belongs to its parent.
+  static void forget_default();
+
+  // Returns a communicator of these ranks of the world. Only they call this, with equal lists. Returns null
+  // if the world has lost a rank; the other callers then get null, too, or have to wait until their time is
+  // up. Throws if a rank does not call in time, or on Ctrl-C. The caller must not hold the GIL.
+  tutti_comm* make_group(const std::vector<int>& ranks, std::chrono::milliseconds timeout);
+
+  const std::shared_ptr<Completions>& completions() const { return completions_; }
+
+ private:
+  const Birth birth_;
+  tutti_comm* const maker_;
+  const std::shared_ptr<Completions> completions_ = std::make_shared<Completions>();
+};
+
+// A `Place` says in which world a group is, and which of the world's ranks are its members.
+struct Place {
+  std::shared_ptr<World> world;
+  std::vector<int> ranks;
+};
+
+}  // namespace tutti_torch

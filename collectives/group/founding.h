@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collectives/group/group.h"
+
+namespace tutti {
+
+// A `Vote` has the values that one rank sends to the others in each round of a founding. Numbers that may be
+// missing are negative.
+struct Vote {
+  std::int64_t color = 0;
+  std::int64_t key = 0;
+  std::int64_t number = 0;    // a context number that the rank has not used yet
+  std::int64_t reserved = 0;  // 1 if the rank could reserve the number of the last round
+  std::int64_t room = -1;     // see HostMemory::room
+  std::int64_t place = -1;    // of the range that the rank hands out to the new communicator
+};
+inline constexpr std::size_t vote_words = sizeof(Vote) / sizeof(std::int64_t);
+
+// A `Founding` is one rank's part in making new communicators: `Communicator::split` and
+// `Communicator::group`. The voters agree on the members of each, on a context number that none of them has
+// used, and on the memory that the members share (docs/seams/communicators.md).
+//
+// The functions are collective among the voters: they block, and throw `Error` on failure.
+class Founding {
+ public:
+  // Sends this rank's vote to all voters, and sets `votes` to those of all voters, in the same order on all
+  // of them.
+  using Exchange = std::function<void(const Vote& mine, std::span<Vote> votes)>;
+
+  // `voters` are ranks of `group`. Throws if this thread or process cannot wait.
+  Founding(Group& group, std::vector<int> voters, Exchange exchange);
+  // Makes one communicator for each color, ordered by key, then by the order of the voters.
+  void agree(std::int64_t color, int key);
+  // Makes one communicator of all voters, who pass the same color, in their order.
+  void agree_together(std::int64_t color);
+
+  // After that, these return the context number, the new communicator's members as world ranks, and the
+  // place of their range of shared memory. There is none if they do not share memory.
+  std::uint32_t number() const { return number_; }
+  const std::vector<int>& ranks() const { return ranks_; }
+  std::optional<std::uint64_t> place() const { return place_; }
+
+ private:
+  Vote first_vote(std::int64_t color, int key);
+  bool reserve();
+  void settle(Vote mine, std::optional<std::size_t> giver);
+  void name_members();
+  std::optional<std::size_t> choose_giver() const;
+  std::int64_t hand_out();
+  void take_back(std::int64_t place);
+  void find_place(std::optional<std::size_t> giver);
+  void vote(const Vote& mine);
+
+  Group& group_;
+  World& world_;
+  const std::vector<int> voters_;
+  const Exchange exchange_;
+  std::vector<Vote> votes_;           // by position among the voters
+  std::vector<std::size_t> members_;  // positions of the voters with this rank's color
+  std::vector<int> ranks_;
+  std::uint32_t number_ = 0;
+  std::uint32_t reserved_ = 0;  // the number that this rank has reserved last; 0: none
+  std::optional<std::uint64_t> place_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <tutti/status.h>
+
+#include "collectives/group/founding.h"
+
+namespace tutti {
+
+// A `RollCall` exchanges votes among some ranks of a communicator, by messages that the other ranks have no
+// part in. The lowest of the ranks collects the votes, and sends all of them to each.
+class RollCall {
+ public:
+  // `ranks` are ranks of `group`. Calls that overlap in time need different keys. If `limit` is zero, the
+  // time limit is the world's.
+  RollCall(Group& group, std::vector<int> ranks, int key, std::chrono::nanoseconds limit);
+
+  // Returns ok if the list names this rank and each rank only once.
+  Status check() const;
+  // Returns a number that differs for other lists.
+  std::int64_t digest() const;
+  // Exchanges votes whose color is the digest. Blocks; throws `Error`: mismatch if a rank passes another
+  // list, and everything that a message can fail with.
+  void exchange(const Vote& mine, std::span<Vote> votes);
+
+ private:
+  void collect(const Vote& mine, std::span<Vote> votes);
+  void follow(const Vote& mine, std::span<Vote> votes);
+  Status lists_others(int rank) const;
+  Transfer leg(Transfer::Direction direction, int peer, std::span<Vote> votes) const;
+
+  Group& group_;
+  const std::vector<int> ranks_;
+  const std::uint64_t tag_;
+  const std::chrono::nanoseconds limit_;
+};
+
+}  // namespace tutti
