@@ -36,64 +36,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TUTTI_C_API __attribute__((visibility("default")))
+#include <tutti/c_types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- Codes ---- */
-
-enum {
-  TUTTI_OK = 0,
-  TUTTI_ERROR_TIMEOUT = 1,
-  TUTTI_ERROR_PEER_LOST = 2,
-  TUTTI_ERROR_ABORTED = 3,
-  TUTTI_ERROR_MISMATCH = 4,
-  TUTTI_ERROR_UNAUTHENTICATED = 5,
-  TUTTI_ERROR_UNREACHABLE = 6,
-  TUTTI_ERROR_INVALID_ARGUMENT = 7,
-  TUTTI_ERROR_UNSUPPORTED = 8,
-  TUTTI_ERROR_RESOURCE_EXHAUSTED = 9,
-  TUTTI_ERROR_PROTOCOL = 10,
-  TUTTI_ERROR_INTERNAL = 11
-};
-
-/* Returns a code's name: "ok", "timeout", ..., or "unknown" for other numbers. The text is static. */
-TUTTI_C_API const char* tutti_code_name(int code);
-/* Returns the reason of this thread's last failed call. Never null; valid until its next failed call. */
-TUTTI_C_API const char* tutti_error_message(void);
-/* Returns the world rank that this thread's last failed call blames, or -1. */
-TUTTI_C_API int tutti_error_peer(void);
-/* Lets callbacks report errors: sets this thread's last error (`message` may be null), returns `code`. */
-TUTTI_C_API int tutti_error_set(int code, const char* message);
-
-/* Returns "0.1.0". */
-TUTTI_C_API const char* tutti_version(void);
-
-/* ---- Types ---- */
-
-typedef int tutti_data_type;
-enum {
-  TUTTI_INT8 = 0,
-  TUTTI_UINT8 = 1,
-  TUTTI_INT32 = 2,
-  TUTTI_UINT32 = 3,
-  TUTTI_INT64 = 4,
-  TUTTI_UINT64 = 5,
-  TUTTI_FLOAT16 = 6,
-  TUTTI_BFLOAT16 = 7,
-  TUTTI_FLOAT32 = 8,
-  TUTTI_FLOAT64 = 9,
-  TUTTI_BOOL = 10,
-  TUTTI_FLOAT8_E4M3 = 11,
-  TUTTI_FLOAT8_E5M2 = 12
-};
-
-/* Returns the bytes of one element; 0 for a number that is no type. */
-TUTTI_C_API size_t tutti_data_type_size(tutti_data_type type);
-/* Returns a type's name: "int8", "bfloat16", "bool", ...; "unknown" for other numbers. The text is static. */
-TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
+/* ---- Handles ---- */
 
 typedef struct tutti_comm tutti_comm;             /* a group of ranks that compute together */
 typedef struct tutti_work tutti_work;             /* one operation in flight */

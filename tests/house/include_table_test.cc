@@ -17,7 +17,7 @@ bool is_public(std::string_view path) { return path.starts_with("include/tutti/"
 
 // Returns the layer of a public header. All headers that are not in this list belong to `core`.
 std::string_view floor_of(std::string_view public_header) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> floors = {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> floors = {
       {{"store.h", "rendezvous"},
        {"store_server.h", "rendezvous"},
        {"communicator.h", "collectives"},
@@ -25,7 +25,8 @@ std::string_view floor_of(std::string_view public_header) {
        {"init.h", "bindings/cpp"},
        {"tutti.h", "bindings/cpp"},
        {"version.h", "bindings/cpp"},
-       {"c.h", "bindings/c"}}};
+       {"c.h", "bindings/c"},
+       {"c_types.h", "bindings/c"}}};
   const std::string_view name = public_header.substr(public_header.rfind('/') + 1);
   const auto* const listed = std::ranges::find(floors, name, [](const auto& entry) { return entry.first; });
   return listed == floors.end() ? "core" : listed->second;

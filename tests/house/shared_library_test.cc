@@ -49,11 +49,11 @@ TEST(SharedLibrary, ExportsOnlyOurNames) {
   }
 }
 
-// Returns the functions that the C interface's header declares.
+// Returns the functions that the C interface's headers declare.
 std::vector<std::string> promised_functions() {
   std::vector<std::string> names;
   for (const SourceFile& file : source_tree()) {
-    if (file.path != "include/tutti/c.h") continue;
+    if (file.path != "include/tutti/c.h" && file.path != "include/tutti/c_types.h") continue;
     for (const std::string& line : file.lines) {
       if (!line.starts_with("TUTTI_C_API")) continue;
       const std::size_t end = line.find('(');
@@ -66,7 +66,7 @@ std::vector<std::string> promised_functions() {
   return names;
 }
 
-// The library exports exactly the functions of the C header. `nm` runs without -C, since C names are not
+// The library exports exactly the functions of the C headers. `nm` runs without -C, since C names are not
 // mangled.
 TEST(SharedLibrary, ExportsTheCInterface) {
   std::vector<std::string> exported;

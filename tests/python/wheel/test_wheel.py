@@ -64,7 +64,8 @@ def objects(folder):
 
 
 def test_contents(unpacked):
-    for name in ("__init__.py", "_core.pyi", "py.typed", "include/tutti/c.h", "bin/tutti", "libtutti.so.*", "_core*.so"):
+    for name in ("__init__.py", "_core.pyi", "py.typed", "include/tutti/c.h", "include/tutti/c_types.h", "bin/tutti", "libtutti.so.*",
+                 "_core*.so"):
         assert list((unpacked / "tutti").glob(name)), name
     assert not list(unpacked.rglob("*.a")) and not list(unpacked.rglob("*.cmake"))
     metadata = next(unpacked.glob("*.dist-info/METADATA")).read_text()
