@@ -172,4 +172,8 @@ std::shared_ptr<GroupMemory> Group::allocate(const std::vector<std::uint64_t>& p
   return sharing_.allocate(parts, Deadline::after(world_->default_timeout));
 }
 
+Result<std::vector<std::unique_ptr<RegisteredMemory>>> Group::add_memory(std::span<std::byte> region) {
+  return world_->mesh->add_memory(region);
+}
+
 }  // namespace tutti
