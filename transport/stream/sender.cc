@@ -238,16 +238,15 @@ void StreamSender::frame_written(OutgoingFrame& written) {
   counters_.bytes_sent += frame.payload.size();
   if (frame.goodbye) goodbye_ = Goodbye::written;
   // When the last fragment has been written, earlier ones may still be waiting on stripes.
-  SendOp* const owner = frame.op;
-  SendOp* op = owner != nullptr && owner->state == leaving && !in_pipe(*owner) ? owner : nullptr;
+  SendOp* op = frame.op != nullptr && frame.op->state == leaving && !in_pipe(*frame.op) ? frame.op : nullptr;
   if (op != nullptr) ++counters_.messages_sent;
   frame.copy.reset();
   frame.next = free_frames_;
   free_frames_ = &frame;
   if (op != nullptr) {
     finish(*op, Status());
-  } else if (owner != nullptr && owner->state == ending) {
-    end_if_written(*owner);
+  } else if (frame.op == nullptr && frame.route == PayloadRoute::remote_write) {
+    end_if_written(*frame.ended);
   }
 }
 
@@ -309,7 +308,7 @@ void StreamSender::fail_all(const Status& why, bool keep_frames) {
   }
   for (Frame* frame = in_pipe_.front(); frame != nullptr;) {
     SendOp* op = frame->op;
-    if (op == nullptr || op->state == ending) {
+    if (op == nullptr) {
       frame = frame->next;
       continue;
     }

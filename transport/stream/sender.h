@@ -78,6 +78,7 @@ class StreamSender {
     Frame* next = nullptr;
     Frame* previous = nullptr;
     bool goodbye = false;
+    SendOp* ended = nullptr;  // the former `op` of a remote write, if that operation is ending
     std::unique_ptr<std::byte[]> copy;
   };
   struct Slot {
@@ -118,9 +119,8 @@ class StreamSender {
     return slot.op == nullptr || slot.generation != id >> 16 ? nullptr : &slot;
   }
   Frame& next_write(SendOp& op, Slot& slot);
-  bool is_being_written(const SendOp& op) const;
   void give_up(SendOp& op, const Status& why, bool keep_frames);
-  void end_if_written(SendOp& op);
+  void end_if_written(const SendOp& op);
   bool in_pipe(const SendOp& op) const;
   void detach_frames(SendOp& op, bool keep);
   static void finish(SendOp& op, const Status& status);

@@ -60,17 +60,17 @@ StreamSender::Frame& StreamSender::next_write(SendOp& op, Slot& slot) {
   return frame;
 }
 
-bool StreamSender::is_being_written(const SendOp& op) const {
-  const Frame* frame = in_pipe_.front();
-  while (frame != nullptr && (frame->op != &op || frame->route != PayloadRoute::remote_write))
-    frame = frame->next;
-  return frame != nullptr;
-}
-
 // Ends an operation that is in none of the lists and has no slot, or lets it end when its remote writes have
 // ended.
 void StreamSender::give_up(SendOp& op, const Status& why, bool keep_frames) {
-  if (is_being_written(op)) {
+  bool under_way = false;
+  for (Frame* frame = in_pipe_.front(); frame != nullptr; frame = frame->next) {
+    if (frame->op != &op || frame->route != PayloadRoute::remote_write) continue;
+    frame->op = nullptr;
+    frame->ended = &op;
+    under_way = true;
+  }
+  if (under_way) {
     op.state = ending;
     ending_.push_back({&op, why});
   } else {
@@ -79,19 +79,20 @@ void StreamSender::give_up(SendOp& op, const Status& why, bool keep_frames) {
   }
 }
 
-void StreamSender::end_if_written(SendOp& op) {
-  if (in_pipe(op)) return;
+void StreamSender::end_if_written(const SendOp& op) {
+  for (const Frame* frame = in_pipe_.front(); frame != nullptr; frame = frame->next) {
+    if (frame->route == PayloadRoute::remote_write && frame->op == nullptr && frame->ended == &op) return;
+  }
   const auto found = std::ranges::find(ending_, &op, &Ending::op);
-  const Status why = std::move(found->why);
+  const Ending ended = std::move(*found);
   ending_.erase(found);
-  finish(op, why);
+  finish(*ended.op, ended.why);
 }
 
 void StreamSender::end_writes() {
   while (!ending_.empty()) {
     const Ending ended = std::move(ending_.back());
     ending_.pop_back();
-    detach_frames(*ended.op, false);
     finish(*ended.op, ended.why);
   }
 }
