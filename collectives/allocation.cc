@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +13,7 @@
 #include "collectives/group/group.h"
 #include "collectives/group/world.h"
 
-// This file implements `Communicator::allocate` and `Allocation`.
+// This file implements `Communicator::allocate`, `Communicator::register_memory` and `Allocation`.
 namespace tutti {
 
 Allocation Communicator::allocate(std::size_t bytes) {
@@ -35,6 +36,17 @@ Allocation Communicator::allocate(std::size_t bytes) {
   std::vector<std::uint64_t> parts;
   for (const AllocationVote& vote : votes) parts.push_back(vote.bytes);
   return Allocation(group_, group().allocate(parts));
+}
+
+Registration Communicator::register_memory(std::span<std::byte> memory) {
+  struct Held {
+    std::shared_ptr<Group> group;
+    std::vector<std::unique_ptr<RegisteredMemory>> parts;  // destroyed before the group
+  };
+  auto parts = group().add_memory(memory).take();
+  Registration registration;
+  registration.held_ = std::make_shared<Held>(group_, std::move(parts));
+  return registration;
 }
 
 Allocation::Allocation(std::shared_ptr<Group> group, std::shared_ptr<GroupMemory> memory)

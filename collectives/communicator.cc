@@ -204,7 +204,8 @@ Communicator::Statistics Communicator::statistics() const {
   return {group().operations_issued(), group().registered_operations(),
           counters.messages_sent,      counters.messages_received,
           counters.frames_sent,        counters.bytes_sent,
-          counters.bytes_received,     world.mesh->open_channels()};
+          counters.bytes_received,     counters.bytes_in_place,
+          world.mesh->open_channels()};
 }
 
 }  // namespace tutti

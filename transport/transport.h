@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,6 +13,7 @@
 #include "transport/driver/driver.h"
 #include "transport/message_limits.h"
 #include "transport/peer.h"
+#include "transport/registered_memory.h"
 #include "transport/shared_segment.h"
 
 namespace tutti {
@@ -53,6 +56,12 @@ class Transport {
   // Cancels a request at any stage: its `done` is called with `why` before this returns. Does nothing if
   // `done` was called already, or if the request was made to another transport.
   virtual void cancel_share(ShareRequest&, const Status&) {}
+  // Registers a region of this rank's memory, so that large messages that are received into it can be written
+  // straight into place (docs/seams/grants.md). Returns null if this transport has no use for that. Any
+  // thread may call it, and it may take long.
+  virtual Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte>) {
+    return std::unique_ptr<RegisteredMemory>();
+  }
   // Stops answering peers. It is called even if `start` failed or was never called. All channels must have
   // been closed before, and are destroyed afterwards. A peer that still waits for an answer to its connection
   // must notice that it will get none. (Closing a listening socket tells such a peer.) Otherwise the peer

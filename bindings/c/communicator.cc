@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -100,6 +101,7 @@ int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* statistics) 
     told.bytes_sent = all.bytes_sent;
     told.bytes_received = all.bytes_received;
     told.connections = static_cast<uint64_t>(all.connections);
+    told.bytes_in_place = all.bytes_in_place;
     fill(statistics, told);
   });
 }
@@ -125,3 +127,14 @@ int tutti_allocation_registered(const tutti_allocation* allocation) {
 }
 
 void tutti_allocation_free(tutti_allocation* allocation) { delete allocation; }
+
+int tutti_register_memory(tutti_comm* comm, void* data, size_t bytes, tutti_registration** registration) {
+  return guarded([&] {
+    checked(registration, "the output pointer for the registration") = nullptr;
+    const std::span<std::byte> memory(static_cast<std::byte*>(data), bytes);
+    *registration =
+        new tutti_registration{checked(comm, "the communicator").communicator.register_memory(memory)};
+  });
+}
+
+void tutti_registration_free(tutti_registration* registration) { delete registration; }

@@ -26,6 +26,10 @@ struct tutti_allocation {
   tutti::Allocation allocation;
 };
 
+struct tutti_registration {
+  tutti::Registration registration;
+};
+
 struct tutti_op_object {
   tutti::ReduceOp op;
   tutti_op_function function = nullptr;

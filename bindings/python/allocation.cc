@@ -28,6 +28,25 @@ std::unique_ptr<SharedMemory> allocate(Group& group, std::size_t bytes) {
   return std::make_unique<SharedMemory>(SharedMemory{made});
 }
 
+// `Registered` keeps an array and its registration.
+struct Registered {
+  Array array;
+  std::shared_ptr<Registration> registration;
+};
+
+std::unique_ptr<Registered> register_memory(Group& group, nb::handle object) {
+  const std::shared_ptr<Communicator> communicator = group.open();
+  Array array = Array::to_write(object);
+  const Buffer& buffer = array.buffer();
+  const std::span<std::byte> memory(static_cast<std::byte*>(buffer.data), buffer.bytes());
+  Registration made;
+  {
+    const nb::gil_scoped_release released;
+    made = communicator->register_memory(memory);
+  }
+  return std::make_unique<Registered>(std::move(array), held_without_gil(std::move(made)));
+}
+
 }  // namespace
 
 void bind_allocation(nb::module_& module) {
@@ -39,7 +58,12 @@ void bind_allocation(nb::module_& module) {
       .def_prop_ro(
           "registered", [](const SharedMemory& self) { return self.allocation->registered(); },
           "Whether other ranks reach it directly; if not, it is ordinary memory.");
+  nb::class_<Registered>(module, "Registration", "Keeps an array alive, and its memory registered.");
   nb::borrow<nb::class_<Group>>(module.attr("Communicator"))
+      .def("register_memory", &register_memory, nb::arg("array"),
+           "Registers an array's memory with the transports, so that those which can write into a peer's "
+           "memory "
+           "receive large messages there without copies. Returns a `Registration`.")
       .def("allocate", &allocate, nb::arg("nbytes"),
            "Allocates zeroed memory that the ranks of a host share, on which collectives copy nothing. "
            "Collective and blocking; sizes may differ.");

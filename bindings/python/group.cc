@@ -86,6 +86,7 @@ nb::dict statistics(const Group& self) {
   told["messages_received"] = all.messages_received;
   told["frames_sent"] = all.frames_sent;
   told["bytes_sent"] = all.bytes_sent;
+  told["bytes_in_place"] = all.bytes_in_place;
   told["bytes_received"] = all.bytes_received;
   told["connections"] = all.connections;
   return told;

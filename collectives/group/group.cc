@@ -188,4 +188,8 @@ std::shared_ptr<GroupMemory> Group::allocate(const std::vector<std::uint64_t>& p
   return sharing_.allocate(parts, shared_.window_bytes() != 0, Deadline::after(world_->default_timeout));
 }
 
+Result<std::vector<std::unique_ptr<RegisteredMemory>>> Group::add_memory(std::span<std::byte> region) {
+  return world_->mesh->add_memory(region);
+}
+
 }  // namespace tutti

@@ -85,6 +85,8 @@ class Group final : public ContextEvents,
   void use_range(std::uint64_t place);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
+  // See Mesh::add_memory.
+  Result<std::vector<std::unique_ptr<RegisteredMemory>>> add_memory(std::span<std::byte> region);
   // Lets all members unmap the memory that all have released. Any thread may call.
   void tell_memory_unused() { sharing_.tell_unused(); }
 

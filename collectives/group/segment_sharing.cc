@@ -91,6 +91,13 @@ std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uin
     }
   }
   auto memory = std::make_shared<GroupMemory>(std::move(segment), members_.rank(), parts);
+  auto registrations = mesh_.add_memory({memory->data(), memory->bytes()});
+  if (registrations.ok()) {
+    memory->keep(*std::move(registrations));
+  } else {
+    log::warn(members_.describe_this_rank(),
+              ": peers cannot write into this memory: ", registrations.status().message());
+  }
   if (memory->shared()) {
     const DriverGuard guard(driver_);  // `add` may drop unused segments
     allocations_.add(memory);

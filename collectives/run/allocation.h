@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "collectives/schedule/registered.h"
@@ -13,6 +14,7 @@
 #include "core/free_delete.h"
 #include "core/memory_limit.h"
 #include "transport/driver/driver.h"
+#include "transport/registered_memory.h"
 #include "transport/shared_segment.h"
 
 namespace tutti {
@@ -32,6 +34,10 @@ class GroupMemory {
   std::byte* data() const { return part(rank_); }
   std::uint64_t bytes() const { return bytes_[static_cast<std::size_t>(rank_)]; }
 
+  // Keeps this rank's part registered with the transports as long as the memory exists.
+  void keep(std::vector<std::unique_ptr<RegisteredMemory>> registrations) {
+    registrations_ = std::move(registrations);
+  }
   bool shared() const { return segment_ != nullptr; }
   std::byte* part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
   std::uint64_t bytes(int rank) const { return bytes_[static_cast<std::size_t>(rank)]; }
@@ -47,6 +53,7 @@ class GroupMemory {
   std::vector<std::byte*> parts_;
   std::vector<std::uint64_t> bytes_;
   AlignedBytes memory_;
+  std::vector<std::unique_ptr<RegisteredMemory>> registrations_;
   std::atomic<std::uint32_t>* releases_ = nullptr;  // in the segment
   std::atomic<bool> released_{false};  // by this rank; not in the segment, where any rank could write
 };

@@ -45,9 +45,10 @@ extern "C" {
 
 /* ---- Handles ---- */
 
-typedef struct tutti_comm tutti_comm;             /* a group of ranks that compute together */
-typedef struct tutti_work tutti_work;             /* one operation in flight */
-typedef struct tutti_allocation tutti_allocation; /* memory that the ranks of a host share */
+typedef struct tutti_comm tutti_comm;                 /* a group of ranks that compute together */
+typedef struct tutti_work tutti_work;                 /* one operation in flight */
+typedef struct tutti_allocation tutti_allocation;     /* memory that the ranks of a host share */
+typedef struct tutti_registration tutti_registration; /* keeps memory registered */
 
 /* ---- How elements are combined ---- */
 
@@ -185,9 +186,10 @@ typedef struct tutti_statistics {
   uint64_t bytes_sent;
   uint64_t bytes_received;
   uint64_t connections;
+  uint64_t bytes_in_place; /* of those received, written by the peer straight into registered memory */
 } tutti_statistics;
 #define TUTTI_STATISTICS_INIT \
-  { sizeof(tutti_statistics), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(tutti_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* Returns the counts so far. */
 TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* statistics);
 
@@ -207,6 +209,14 @@ TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
 TUTTI_C_API int tutti_allocation_registered(const tutti_allocation* allocation);
 /* Frees this rank's handle. The memory is freed soon after all ranks have freed theirs. Null is ignored. */
 TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
+/* Registers the program's own memory with the transports. Those that can write into a peer's memory then
+ * receive large messages there without copies; for others it changes nothing. Only this rank is involved. */
+TUTTI_C_API int tutti_register_memory(tutti_comm* comm, void* data, size_t bytes,
+                                      tutti_registration** registration);
+/* Ends a registration. No operation may use the memory any more. Call it before the memory is freed. Null is
+ * ignored. */
+TUTTI_C_API void tutti_registration_free(tutti_registration* registration);
+
 /* ---- Operations in flight ---- */
 
 /* Blocks until the operation has ended, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT inside a

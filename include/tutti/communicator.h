@@ -78,7 +78,7 @@ class TUTTI_API Allocation {
   std::span<T> as() const {
     return {static_cast<T*>(data()), bytes() / sizeof(T)};
   }
-  // Returns whether other ranks can access the memory directly. If not, it is ordinary memory.
+  // Returns whether the other ranks have mapped the memory, so that collectives can work on it in place.
   bool registered() const;
 
  private:
@@ -87,6 +87,21 @@ class TUTTI_API Allocation {
   void let_go();
   std::shared_ptr<Group> group_;
   std::shared_ptr<GroupMemory> memory_;  // destroyed before the group
+};
+
+// A `Registration` keeps memory registered (`Communicator::register_memory`) as long as it exists. Like an
+// `Allocation`, it also keeps operations in flight alive.
+//
+// Thread rule: any thread may destroy it, when no operation uses the memory any more.
+class TUTTI_API Registration {
+ public:
+  Registration() = default;
+  Registration(Registration&&) noexcept = default;
+  Registration& operator=(Registration&&) noexcept = default;
+
+ private:
+  friend class Communicator;
+  std::shared_ptr<void> held_;
 };
 
 // A `Communicator` is a group of ranks that compute together.
@@ -220,6 +235,12 @@ class TUTTI_API Communicator {
   // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`: resource_exhausted
   // on all ranks if a host does not have enough memory.
   Allocation allocate(std::size_t bytes);
+  // Registers memory of the program with the transports of this `init`, as memory from `allocate` is.
+  // Transports that can write into a peer's memory then write large messages straight into a receive's place,
+  // without copies; for other transports it changes nothing. The memory must not be freed before the result
+  // is destroyed. Only this rank is involved. It may take long, and throws `Error`: resource_exhausted if the
+  // system permits no more.
+  Registration register_memory(std::span<std::byte> memory);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can
   // be reached. Any thread may call it; it returns at once.
@@ -244,6 +265,7 @@ class TUTTI_API Communicator {
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;
     std::uint64_t bytes_received = 0;
+    std::uint64_t bytes_in_place = 0;  // of these, written by the peer straight into registered memory
     int connections = 0;
   };
   // Returns the counts so far. Any thread may call it, also inside a `then` callback.

@@ -55,6 +55,7 @@ TEST(CInterface, WrongArgumentsAreToldApart) {
   tutti_work_free(nullptr);
   tutti_comm_free(nullptr);
   tutti_allocation_free(nullptr);
+  tutti_registration_free(nullptr);
   tutti_op_free(nullptr);
   tutti_op_free(TUTTI_SUM);
   c_world(1, [](tutti_comm* alone) {

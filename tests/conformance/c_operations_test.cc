@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -172,6 +173,22 @@ TEST(COperations, AllocatesSharedMemory) {
     EXPECT_EQ(tutti_comm_statistics(comm, &statistics), TUTTI_OK);
     EXPECT_EQ(statistics.registered_operations > 0, tutti_allocation_registered(allocation) == 1);
     tutti_allocation_free(allocation);
+  });
+}
+
+TEST(COperations, RegistersMemory) {
+  c_world(2, [](tutti_comm* comm) {
+    std::vector<float> data(1 << 20, 1);
+    tutti_registration* registration = nullptr;
+    ASSERT_EQ(tutti_register_memory(comm, data.data(), data.size() * sizeof(float), &registration), TUTTI_OK);
+    EXPECT_EQ(tutti_broadcast(comm, data.data(), data.size(), TUTTI_FLOAT32, 0, nullptr, nullptr), TUTTI_OK);
+    tutti_statistics statistics = TUTTI_STATISTICS_INIT;
+    EXPECT_EQ(tutti_comm_statistics(comm, &statistics), TUTTI_OK);
+    EXPECT_EQ(statistics.bytes_in_place, 0u) << "neither shm nor tcp writes into a peer's memory";
+    tutti_registration_free(registration);
+    EXPECT_EQ(tutti_register_memory(comm, data.data(), 4, nullptr), TUTTI_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tutti_register_memory(nullptr, data.data(), 4, &registration), TUTTI_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(registration, nullptr);
   });
 }
 

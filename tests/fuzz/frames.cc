@@ -1,11 +1,15 @@
-// Fuzzes the message protocol (StreamChannel). A faulty peer sends frames, while this side sends, receives
-// and cancels. The input chooses what happens at each step. Most frames are complete, so that they pass
-// the first checks.
+// Fuzzes the message protocol (StreamChannel). A faulty peer sends frames, and writes into memory that it was
+// granted until it has said that it writes no more, while this side sends, receives and cancels. The input
+// chooses what happens at each step. Most frames are complete, so that they pass the first checks.
 #include <deque>
+#include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/fuzz/input.h"
 #include "transport/stream/limits.h"
+#include "transport/stream/remote_memory.h"
 #include "transport/stream/stream_channel.h"
 
 namespace tutti::fuzz {
@@ -23,6 +27,19 @@ struct Recv : RecvOp {
   std::vector<std::byte> memory;
   Reducer reducer{DataType::int32, ReduceOp::sum};
   bool over = false;
+};
+
+// `Card` writes into every memory that it is asked about, except that of every second receive.
+class Card final : public RemoteMemory {
+ public:
+  Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte>) override {
+    return std::unique_ptr<RegisteredMemory>();
+  }
+  std::optional<RemotePlace> find(std::span<const std::byte> memory) const override {
+    if (std::ranges::count(hidden, memory.data()) > 0) return std::nullopt;
+    return RemotePlace{reinterpret_cast<std::uintptr_t>(memory.data()), 1};
+  }
+  std::vector<const std::byte*> hidden;
 };
 
 // `Owner` matches receives with messages as the mesh would: by tag, if the length is right.
@@ -82,7 +99,10 @@ class Owner final : public TransportOwner {
 
 class Pipe final : public StreamChannel {
  public:
-  explicit Pipe(Owner& owner) : StreamChannel(0, owner, small_limits) { accept_stripes(); }
+  Pipe(Owner& owner, Card& card) : StreamChannel(0, owner, small_limits) {
+    accept_stripes();
+    write_remotely(card);
+  }
 
   bool closed = false;
   bool blocked = false;  // the peer reads nothing
@@ -93,12 +113,46 @@ class Pipe final : public StreamChannel {
     while (!closed) {
       OutgoingFrame* const frame = next_frame();
       if (frame == nullptr) break;
+      note_grant(frame->header);
+      if (late && frame->route == PayloadRoute::remote_write) {
+        under_way_.push_back(frame);
+        continue;
+      }
       frame->written = frame_header_bytes + frame->payload.size();
       frame_written(*frame);
     }
     writing_ = false;
   }
+  // Ends the oldest remote write of this side. Its memory is read until then.
+  void end_write() {
+    if (under_way_.empty()) return;
+    OutgoingFrame& frame = *under_way_.front();
+    under_way_.pop_front();
+    for (const std::byte each : frame.payload) require(each == std::byte{0});
+    frame_written(frame);
+  }
+  // Lets the peer write into all memory that it may write into.
+  void scribble() {
+    for (const auto& [id, grants] : granted_) {
+      for (const Grant& grant : grants) {
+        auto* const to = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(grant.place.address));
+        to[0] = to[grant.bytes - 1] = std::byte{2};
+      }
+    }
+  }
+  // Lets the peer say that it has written the next fragment of a granted message.
+  bool likely_written(std::uint32_t id, FrameHeader& header) {
+    const auto found = granted_.find(id);
+    if (found == granted_.end()) return false;
+    const Grant& grant = found->second.front();
+    header.type = FrameType::written;
+    header.id = id;
+    header.offset = grant.offset;
+    header.message.bytes = std::min<std::uint64_t>(grant.bytes, small_limits.fragment);
+    return true;
+  }
   void feed(const FrameHeader& header, std::span<const std::byte> payload) {
+    note(header);
     if (!begin_frame(header).ok()) return;
     while (!closed && payload_left() > 0) {
       // A payload that is long enough arrives in two pieces, and the first may end in the middle of an
@@ -134,13 +188,53 @@ class Pipe final : public StreamChannel {
     }
   }
   void end() { pipe_failed(Status(Code::peer_lost, "end of file", 0)); }
+  // Ends all remote writes of both sides, once the pipe is closed.
+  void end_writes() {
+    scribble();
+    granted_.clear();
+    while (!under_way_.empty()) end_write();
+    writes_over();
+  }
+  bool late = false;  // remote writes end in `end_write`
 
  protected:
   void kick() override { write(); }
   void close_pipe() override { closed = true; }
 
  private:
+  void note_grant(const EncodedFrameHeader& encoded) {
+    FrameHeader header;
+    require(decode(encoded, header));
+    if (header.type == FrameType::grant && announced_.contains(header.id)) {
+      granted_[header.id].push_back(to_grant(header));
+    }
+  }
+  // Notes what a frame of the peer means for its grants. If it uses an id again, it must ignore grants for
+  // that id, since they may belong to the earlier message. (A correct peer uses an id 65,536 messages later
+  // at the earliest.)
+  void note(const FrameHeader& header) {
+    const auto found = granted_.find(header.id);
+    if (header.type == FrameType::request && used_.insert(header.id).second) {
+      announced_.insert(header.id);
+    } else if (header.type == FrameType::request || header.type == FrameType::cancel) {
+      announced_.erase(header.id);
+      granted_.erase(header.id);
+    } else if (header.type == FrameType::written && found != granted_.end()) {
+      std::deque<Grant>& grants = found->second;
+      Grant& grant = grants.front();
+      const std::uint64_t bytes = std::min(header.message.bytes, grant.bytes);
+      grant.offset += bytes;
+      grant.place.address += bytes;
+      grant.bytes -= bytes;
+      if (grant.bytes == 0) grants.pop_front();
+      if (grants.empty()) granted_.erase(found);
+    }
+  }
+
   bool writing_ = false;
+  std::deque<OutgoingFrame*> under_way_;
+  std::set<std::uint32_t> used_, announced_;            // ids of the peer's messages
+  std::map<std::uint32_t, std::deque<Grant>> granted_;  // to the peer, by message
 };
 
 class Session {
@@ -148,6 +242,9 @@ class Session {
   Session(const std::uint8_t* data, std::size_t size) : input_(data, size) {}
   ~Session() {
     if (!pipe_.closed) pipe_.close(Status(Code::aborted, "over"), input_.size() % 2 == 0);
+    if (!pipe_.closed) pipe_.close(Status(Code::aborted, "over"), false);
+    pipe_.end_writes();
+    require(pipe_.drained());
     for (const Send& send : sends_) require(send.over);
   }
   void run() {
@@ -201,6 +298,7 @@ class Session {
   }
   void likely_frame() {
     FrameHeader header;
+    pipe_.scribble();
     header.type = static_cast<FrameType>(1 + input_.byte() % 9);
     header.code = static_cast<Code>(input_.byte() % 12);
     const std::uint8_t shape = input_.byte();
@@ -212,6 +310,11 @@ class Session {
     if (header.type == FrameType::eager && (shape & 32) == 0) header.message.bytes = header.payload;
     if (header.type == FrameType::request && (shape & 32) == 0) header.payload = 0;
     header.message.tag = tag();
+    if ((shape & 64) != 0) header.type = (shape & 128) != 0 ? FrameType::grant : FrameType::written;
+    if (header.type == FrameType::grant) header.payload = 0;
+    if (header.type == FrameType::written && (shape & 32) == 0 && pipe_.likely_written(header.id, header)) {
+      header.payload = 0;
+    }
     pipe_.feed(header, payload(header.stripe == 0 ? header.payload : 0));
   }
   void post_recv() {
@@ -222,6 +325,7 @@ class Session {
     op.peer = 0;
     op.bytes = op.memory.size();
     op.sink.out = op.memory.data();
+    if (op.tag.sequence % 2 != 0) card_.hidden.push_back(op.memory.data());
     if (reduces) {
       op.sink.local = op.memory.data();
       op.sink.reducer = &op.reducer;
@@ -229,6 +333,7 @@ class Session {
     op.done = [](RecvOp& self, const Status&) {
       require(!static_cast<Recv&>(self).over);
       static_cast<Recv&>(self).over = true;
+      static_cast<Recv&>(self).memory = {};  // whoever touches it now is found out
     };
     owner_.recv(op);
   }
@@ -241,6 +346,7 @@ class Session {
     op.done = [](SendOp& self, const Status&) {
       require(!static_cast<Send&>(self).over);
       static_cast<Send&>(self).over = true;
+      static_cast<Send&>(self).memory = {};
     };
     pipe_.send(op);
   }
@@ -260,6 +366,8 @@ class Session {
     const std::uint8_t what = input_.byte();
     if (what % 4 == 0) owner_.discards = !owner_.discards;
     if (what % 4 == 1) pipe_.blocked = !pipe_.blocked;
+    if (what >= 128) pipe_.late = !pipe_.late;
+    if (what % 64 >= 32) pipe_.end_write();
     if (what % 4 == 2) pipe_.send_abort(1, Status(Code::mismatch, "this"));
     if (what % 4 == 3 && !owner_.kept.empty()) {
       Arrival* const arrival = owner_.kept.front();
@@ -273,7 +381,8 @@ class Session {
   Owner owner_;
   std::deque<Recv> recvs_;
   std::deque<Send> sends_;
-  Pipe pipe_{owner_};
+  Card card_;
+  Pipe pipe_{owner_, card_};
   std::vector<std::byte> payload_;
 };
 

@@ -33,7 +33,9 @@ class LateChannel final : public ChannelWrapper {
   void hand_over(Channel& to) override;
 
  private:
-  enum class Stage : std::uint8_t { running, cancelled, over };
+  // `cancelled`: only the caller has cancelled it. `taken_back`: the inner channel, too, which may end it
+  // later.
+  enum class Stage : std::uint8_t { running, cancelled, taken_back, over };
   template <class Op>
   struct StandIn : Op {
     LateChannel* owner = nullptr;
@@ -107,6 +109,8 @@ void LateChannel::ended(Op& op, const Status& status) {
     case Stage::cancelled:
       node.stage = Stage::over;
       break;
+    case Stage::taken_back:
+      return self.finish(self.all_of(op), node, node.why);
     case Stage::over:
       break;
   }
@@ -132,12 +136,18 @@ bool LateChannel::poll(StandIns<Op>& all) {
   for (StandIn<Op>& node : all) {
     if (node.stage != Stage::running && node.polls > 0) --node.polls;
   }
-  const auto is_due = [](const auto& node) { return node.stage != Stage::running && node.polls == 0; };
+  const auto is_due = [](const auto& node) {
+    return (node.stage == Stage::cancelled || node.stage == Stage::over) && node.polls == 0;
+  };
   // `done` may change the list, so the search begins anew each time.
   for (auto due = all.begin(); (due = std::find_if(all.begin(), all.end(), is_due)) != all.end();) {
     transport_.count_one_late();
-    if (std::exchange(due->stage, Stage::over) == Stage::cancelled) take_back(*due, due->why);
-    finish(all, *due, due->why);
+    if (due->stage == Stage::over) {
+      finish(all, *due, due->why);
+    } else {
+      due->stage = Stage::taken_back;
+      take_back(*due, due->why);
+    }
   }
   return !all.empty() &&
          std::any_of(all.begin(), all.end(), [](const auto& node) { return node.stage != Stage::running; });

@@ -49,6 +49,9 @@ class TransportWrapper : public Transport, protected TransportOwner, protected P
   bool can_share() const override { return inner_->can_share(); }
   void share(ShareRequest& request) override { inner_->share(request); }
   void cancel_share(ShareRequest& request, const Status& why) override { inner_->cancel_share(request, why); }
+  Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte> region) override {
+    return inner_->add_memory(region);
+  }
   void stop() override;
 
   TransportOwner& owner() { return *owner_; }

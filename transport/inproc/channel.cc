@@ -8,7 +8,9 @@ namespace tutti::inproc {
 Channel::Channel(Context& context, int peer, Deadline connect_deadline)
     : StreamChannel(peer, *context.owner, context.limits_with(peer)),
       context_(context),
-      connect_deadline_(connect_deadline) {}
+      connect_deadline_(connect_deadline) {
+  write_remotely(*context.mailbox->memory());
+}
 
 Channel::~Channel() {
   if (!closed_ && pipe_ != nullptr) pipe_->close(side());
@@ -45,6 +47,7 @@ void Channel::close_pipe() {
   closed_ = true;
   frame_ = nullptr;
   if (pipe_ != nullptr) pipe_->close(side());
+  writes_over();
 }
 
 void Channel::pump(bool pending) {
@@ -64,9 +67,16 @@ void Channel::write() {
   while (!closed_) {
     if (frame_ == nullptr) frame_ = next_frame();
     if (frame_ == nullptr) break;
+    const std::size_t limit = context_.options.buffer;
+    const Pipe::Outcome outcome = frame_->route == PayloadRoute::remote_write
+                                      ? pipe_->write(side(), *frame_, limit)
+                                      : pipe_->push(side(), frame_->header, frame_->payload, limit);
+    if (outcome == Pipe::Outcome::refused) {
+      pipe_failed(Status(Code::protocol_error,
+                         context_.describe(peer()) + " granted memory that it has not registered", peer()));
+    }
     // `read` notices that the pipe is closed, after it has read everything that the peer sent before.
-    if (pipe_->push(side(), frame_->header, frame_->payload, context_.options.buffer) != Pipe::Outcome::done)
-      break;
+    if (outcome != Pipe::Outcome::done) break;
     OutgoingFrame& written = *frame_;
     frame_ = nullptr;
     frame_written(written);

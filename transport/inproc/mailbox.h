@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "transport/driver/driver.h"
+#include "transport/inproc/exposed_memory.h"
 
 namespace tutti::inproc {
 
 class Pipe;
 
-// Other ranks use a rank's `Mailbox` to announce pipes to that rank, and to wake its driver.
+// Other ranks use a rank's `Mailbox` to announce pipes to that rank, to wake its driver, and to write into
+// its memory.
 class Mailbox {
  public:
   void start(Driver& driver);
@@ -22,6 +24,7 @@ class Mailbox {
   // Announces to this rank a pipe that a peer has made.
   void announce(std::shared_ptr<Pipe> pipe);
   std::vector<std::shared_ptr<Pipe>> take_announced();
+  const std::shared_ptr<ExposedMemory>& memory() const { return memory_; }
   bool pending() const { return pending_.load(); }
   bool take_pending() { return pending_.load() && pending_.exchange(false); }
 
@@ -31,6 +34,7 @@ class Mailbox {
   bool stopped_ = false;
   std::atomic<bool> pending_{false};
   std::vector<std::shared_ptr<Pipe>> announced_;
+  const std::shared_ptr<ExposedMemory> memory_ = std::make_shared<ExposedMemory>();
 };
 
 }  // namespace tutti::inproc

@@ -10,20 +10,43 @@ Pipe::Outcome Pipe::push(int side, const EncodedFrameHeader& header, std::span<c
   {
     const std::lock_guard lock(mutex_);
     Direction& direction = towards_[static_cast<std::size_t>(1 - side)];
-    if (direction.receiver_closed || direction.sender_closed) return Outcome::closed;
-    if (!direction.queue.empty() && direction.bytes + bytes > limit) {
-      direction.sender_waits = true;
-      return Outcome::wait;
-    }
-    if (direction.spare.empty()) direction.spare.emplace_back();
-    Packet& packet = direction.spare.back();
-    packet.header = header;
-    packet.payload.assign(payload.begin(), payload.end());
-    direction.queue.splice(direction.queue.end(), direction.spare, std::prev(direction.spare.end()));
-    direction.bytes += bytes;
+    if (const Outcome room = direction.make_room(bytes, limit); room != Outcome::done) return room;
+    direction.append(header, payload, bytes);
   }
   box(1 - side).notify();
   return Outcome::done;
+}
+
+// The lock is held while the memory is written, so nothing is written after `close`.
+Pipe::Outcome Pipe::write(int side, const OutgoingFrame& frame, std::size_t limit) {
+  const std::size_t bytes = frame_header_bytes + frame.payload.size();
+  {
+    const std::lock_guard lock(mutex_);
+    Direction& direction = towards_[static_cast<std::size_t>(1 - side)];
+    if (const Outcome room = direction.make_room(bytes, limit); room != Outcome::done) return room;
+    if (!box(1 - side).memory()->write(frame.place, frame.payload)) return Outcome::refused;
+    direction.append(frame.header, {}, bytes);
+  }
+  box(1 - side).notify();
+  return Outcome::done;
+}
+
+Pipe::Outcome Pipe::Direction::make_room(std::size_t wanted, std::size_t limit) {
+  if (receiver_closed || sender_closed) return Outcome::closed;
+  if (queue.empty() || bytes + wanted <= limit) return Outcome::done;
+  sender_waits = true;
+  return Outcome::wait;
+}
+
+void Pipe::Direction::append(const EncodedFrameHeader& header, std::span<const std::byte> payload,
+                             std::size_t counted) {
+  if (spare.empty()) spare.emplace_back();
+  Packet& packet = spare.back();
+  packet.bytes = counted;
+  packet.header = header;
+  packet.payload.assign(payload.begin(), payload.end());
+  queue.splice(queue.end(), spare, std::prev(spare.end()));
+  bytes += counted;
 }
 
 Pipe::Outcome Pipe::pop(int side, Packet& packet) {
@@ -34,7 +57,7 @@ Pipe::Outcome Pipe::pop(int side, Packet& packet) {
     if (direction.queue.empty()) return direction.sender_closed ? Outcome::closed : Outcome::wait;
     std::swap(packet, direction.queue.front());
     direction.spare.splice(direction.spare.end(), direction.queue, direction.queue.begin());
-    direction.bytes -= frame_header_bytes + packet.payload.size();
+    direction.bytes -= packet.bytes;
     wake_sender = std::exchange(direction.sender_waits, false);
   }
   if (wake_sender) box(1 - side).notify();

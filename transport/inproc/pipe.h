@@ -17,6 +17,7 @@ namespace tutti::inproc {
 
 // A `Packet` is a frame in a queue.
 struct Packet {
+  std::size_t bytes = 0;  // of which the queue's limit takes account
   EncodedFrameHeader header;
   std::vector<std::byte> payload;
 };
@@ -25,7 +26,7 @@ struct Packet {
 // lower rank, side 1 the other.
 class Pipe {
  public:
-  enum class Outcome { done, wait, closed };
+  enum class Outcome { done, wait, closed, refused };
 
   Pipe(int low, int high, std::shared_ptr<Mailbox> low_box, std::shared_ptr<Mailbox> high_box)
       : ranks_{low, high}, boxes_{std::move(low_box), std::move(high_box)} {}
@@ -37,6 +38,10 @@ class Pipe {
   // side is notified when it no longer is.
   Outcome push(int side, const EncodedFrameHeader& header, std::span<const std::byte> payload,
                std::size_t limit);
+  // Copies a payload into the memory of the other side, and then the frame without its payload into its
+  // queue. The queue counts the payload, too. If the result is `refused`, the other side has not registered
+  // that memory.
+  Outcome write(int side, const OutgoingFrame& frame, std::size_t limit);
   // Swaps the next frame for this side into `packet`. The pipe reuses the memory that `packet` had. If the
   // result is `closed`, no more frames will arrive.
   Outcome pop(int side, Packet& packet);
@@ -47,6 +52,10 @@ class Pipe {
 
  private:
   struct Direction {  // the frames on their way to one side
+    // Returns `done` if a frame of this size may be appended.
+    Outcome make_room(std::size_t wanted, std::size_t limit);
+    void append(const EncodedFrameHeader& header, std::span<const std::byte> payload, std::size_t counted);
+
     std::list<Packet> queue;
     std::list<Packet> spare;  // packets whose memory is reused
     std::size_t bytes = 0;

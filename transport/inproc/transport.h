@@ -22,6 +22,9 @@ class Transport final : public tutti::Transport, private Pollable {
   Status start(Driver& driver, TransportOwner& owner) override;
   std::unique_ptr<tutti::Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
   void stop() override;
+  Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte> region) override {
+    return context_.mailbox->memory()->add(region);
+  }
   bool can_share() const override { return true; }
   void share(ShareRequest& request) override;
   void cancel_share(ShareRequest& request, const Status& why) override;

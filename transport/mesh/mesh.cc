@@ -256,6 +256,16 @@ void Mesh::cancel_share(ShareRequest& request, const Status& why) {
   for (const auto& transport : options_.transports) transport->cancel_share(request, why);
 }
 
+Result<std::vector<std::unique_ptr<RegisteredMemory>>> Mesh::add_memory(std::span<std::byte> region) {
+  std::vector<std::unique_ptr<RegisteredMemory>> all;
+  for (const auto& transport : options_.transports) {
+    auto one = transport->add_memory(region);
+    if (!one.ok()) return one.status().with_context("transport " + std::string(transport->name()));
+    if (*one != nullptr) all.push_back(*std::move(one));
+  }
+  return all;
+}
+
 const Status& Mesh::peer_status(int peer_rank) const {
   return state_->peers[static_cast<std::size_t>(peer_rank)].status;
 }
@@ -281,6 +291,8 @@ ChannelCounters Mesh::counters(int peer_rank) const {
     sum.bytes_sent += one.bytes_sent;
     sum.bytes_received += one.bytes_received;
     sum.frames_sent += one.frames_sent;
+    sum.bytes_in_place += one.bytes_in_place;
+    sum.bytes_staged += one.bytes_staged;
   }
   return sum;
 }

@@ -57,7 +57,7 @@ struct MeshOptions {
 // Connections are made on first use, over the first transport that reaches the peer, and are shared by all
 // communicators. If that transport turns out not to work between the two ranks, both switch to the next one.
 // A rank can send to itself. Only the driving thread may call the members, except for the constructor,
-// `shutdown` and `can_share`.
+// `shutdown`, `can_share` and `add_memory`.
 //
 // A receive from any source does not fail when a rank is lost. Only the communicator knows which other ranks
 // might send, so it cancels the receive in `on_peer_down` if necessary.
@@ -101,6 +101,9 @@ class Mesh final : public TransportOwner {
   void share(ShareRequest& request);
   // Cancels a request that has not been answered: `done` is called with `why` before this returns.
   void cancel_share(ShareRequest& request, const Status& why);
+  // Registers a region with every transport that can use it (`Transport::add_memory`). Any thread may call
+  // it.
+  Result<std::vector<std::unique_ptr<RegisteredMemory>>> add_memory(std::span<std::byte> region);
   // Tells all connected peers among `members` (world ranks) that the context has failed.
   void abort(std::uint32_t context, const std::vector<int>& members, const Status& why);
 

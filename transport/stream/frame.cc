@@ -58,6 +58,22 @@ void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> 
   put(p + 56, message.bytes);
 }
 
+FrameHeader to_header(std::uint32_t id, const Grant& grant) {
+  FrameHeader header;
+  header.type = FrameType::grant;
+  header.id = id;
+  header.offset = grant.offset;
+  header.message.bytes = grant.bytes;
+  header.message.tag.sequence = grant.place.address;
+  header.message.call.count = grant.place.key;
+  return header;
+}
+
+Grant to_grant(const FrameHeader& header) {
+  const MessageHeader& message = header.message;
+  return {header.offset, message.bytes, {message.tag.sequence, message.call.count}};
+}
+
 void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe) { put(header.data() + 6, stripe); }
 
 void set_acknowledge(EncodedFrameHeader& header) { put(header.data() + 7, std::uint8_t{1}); }
@@ -68,7 +84,7 @@ bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& he
   const std::byte* p = from.data();
   MessageHeader& message = header.message;
   bool good = get<std::uint32_t>(p) == magic && get<std::uint8_t>(p + 7) <= 1;
-  good &= get_enum(p + 4, FrameType::goodbye, header.type) && header.type >= FrameType::eager;
+  good &= get_enum(p + 4, FrameType::written, header.type) && header.type >= FrameType::eager;
   good &= get_enum(p + 5, Code::internal, header.code);
   header.stripe = get<std::uint8_t>(p + 6);
   good &= header.stripe == 0 || (header.type == FrameType::data && header.stripe <= max_stripes);

@@ -21,6 +21,8 @@ enum class FrameType : std::uint8_t {
   refuse = 7,   // the receiver wants no more of it; `cancel` answers, unless the last fragment has left
   abort = 8,    // a context has failed; the payload says why
   goodbye = 9,  // no frame follows
+  grant = 10,   // in place of `clear`: the sender may write a part of the message into this rank's memory
+  written = 11, // the sender has written a part of the message into memory that was granted
 };
 // clang-format on
 
@@ -39,9 +41,26 @@ struct FrameHeader {
   // message's place in the sender's table, and the high half counts how often that place was used. In
   // `abort`, this is one more than the rank to blame, or 0 if there is none.
   std::uint32_t id = 0;
-  std::uint64_t offset = 0;  // data: offset of the fragment; credit: units returned
-  MessageHeader message;     // eager, request: complete; abort: tag.context only
+  std::uint64_t offset = 0;  // data, grant, written: offset in the message; credit: units returned
+  MessageHeader message;     // eager, request: complete; abort: tag.context only; written: bytes only
 };
+
+// A `RemotePlace` names memory of a rank to a peer that may write there.
+struct RemotePlace {
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;  // has a meaning only to the transport
+};
+
+// A `Grant` permits the sender to write a part of a message into the receiver's memory.
+struct Grant {
+  std::uint64_t offset = 0;  // in the message
+  std::uint64_t bytes = 0;
+  RemotePlace place;
+};
+// These two convert a grant from and to the header of its frame. In the header, `message.bytes` is its
+// length, `message.tag.sequence` its address and `message.call.count` its key.
+FrameHeader to_header(std::uint32_t id, const Grant& grant);
+Grant to_grant(const FrameHeader& header);
 
 // This is the largest number of stripes in each direction. Stripes are the connections of a channel beside
 // its first one.
@@ -60,6 +79,11 @@ bool has_acknowledge(const EncodedFrameHeader& header);
 // lengths and ids. Returns false if the bytes are not a header.
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);
 
+// A `PayloadRoute` says how the pipe sends a payload: behind the header; behind it or, in a pipe that has
+// stripes, over one of them (`set_stripe`); or into the peer's memory, in which case the header follows
+// alone.
+enum class PayloadRoute : std::uint8_t { behind_header, any_stripe, remote_write };
+
 // An `OutgoingFrame` is a frame to be written: an encoded header, and its payload. Between two writes the
 // payload may move (when its operation is cancelled), so the pipe must read `payload` again each time.
 struct OutgoingFrame {
@@ -67,11 +91,10 @@ struct OutgoingFrame {
   std::span<const std::byte> payload;
   SendOp* op = nullptr;     // owner of the payload; null for control frames and once the operation has ended
   std::size_t written = 0;  // set by the pipe: header and payload bytes that have left
-  // This is true for a fragment of a large message. A pipe that has stripes may send its payload over one of
-  // them (`set_stripe`).
-  bool fragment = false;
+  PayloadRoute route = PayloadRoute::behind_header;
   std::uint8_t stripe = 0;
   std::size_t stripe_written = 0;  // set by the pipe: payload bytes that have left over the stripe
+  RemotePlace place;               // only for a remote write: where the payload goes
 };
 
 }  // namespace tutti

@@ -30,6 +30,9 @@ struct StreamLimits {
   // announced but not received, which is more than the kernel's buffers hold.
   static constexpr std::uint32_t min_stripe_payload = 16 * 1024;
   static constexpr std::size_t max_stripe_queue = 4096;
+  // At most `max_grants` grants of a message may be open. A message uses at most `max_chunks` staging chunks.
+  static constexpr std::size_t max_grants = 8;
+  static constexpr std::size_t max_chunks = 4;
 
   std::uint32_t eager;
   std::uint32_t credit;
@@ -42,6 +45,9 @@ struct StreamLimits {
         fragment(std::max(limits.fragment / min_fragment * min_fragment, min_fragment)) {
     while (eager > 0 && eager_cost(eager) > credit / 2) eager = eager / 2;
   }
+
+  // A channel has this many staging chunks, of `fragment` bytes each.
+  std::size_t staging_chunks() const { return std::max(credit / fragment, 1u); }
 
   // An eager message costs `eager_cost` units of credit, which are the bytes of memory that it takes at the
   // receiver. Payloads are stored in blocks of 64, 96, 128, 192, 256 ... bytes.

@@ -6,11 +6,6 @@
 #include <new>
 
 namespace tutti {
-namespace {
-
-constexpr const char* does_not_read = "nothing: it does not read our control frames";
-
-}  // namespace
 
 StreamReceiver::StreamReceiver(Channel& channel, int peer, TransportOwner& owner, const StreamLimits& limits,
                                StreamSender& sender, ChannelCounters& counters)
@@ -20,6 +15,7 @@ StreamReceiver::StreamReceiver(Channel& channel, int peer, TransportOwner& owner
       limits_(limits),
       sender_(sender),
       counters_(counters),
+      staging_(limits),
       pool_(limits.credit) {}
 
 // Frees the buffers of messages that no receive has claimed.
@@ -55,6 +51,11 @@ const char* StreamReceiver::begin(const FrameHeader& header) {
   switch (header.type) {
     case FrameType::clear:
       return sender_.on_clear(header.id);
+    case FrameType::grant:
+      if (remote_ == nullptr) return "a grant over a connection without remote writes";
+      return sender_.on_grant(header.id, to_grant(header));
+    case FrameType::written:
+      return begin_written(header);
     case FrameType::credit:
       return sender_.on_credit(header.offset);
     case FrameType::refuse:
@@ -118,7 +119,7 @@ const char* StreamReceiver::begin_request(const FrameHeader& header) {
 
 const char* StreamReceiver::begin_data(const FrameHeader& header) {
   Incoming* message = find_large(header.id);
-  if (message == nullptr || message->state == State::announced)
+  if (message == nullptr || message->state == State::announced || message->granted != nullptr)
     return "data for a message that was not cleared";
   const std::uint64_t rest = message->header.bytes - message->announced;
   if (header.offset != message->announced) return "data at a wrong offset";
@@ -139,6 +140,10 @@ const char* StreamReceiver::begin_cancel(const FrameHeader& header) {
   if (const char* wrong = check_control(header)) return wrong;
   Incoming* message = find_large(header.id);
   if (message == nullptr) return "a cancel for an unknown message";
+  if (message->state == State::ending) {
+    end_exposed(*message);
+    return nullptr;
+  }
   RecvOp* op = message->op;
   if (message->state == State::announced) {
     --unanswered_;
@@ -297,8 +302,9 @@ void StreamReceiver::release(Incoming& message) {
     message.buffer = nullptr;
     credit_held_ -= StreamLimits::eager_cost(bytes);
     sender_.return_credit(StreamLimits::eager_cost(bytes));
-  } else if (Incoming*& named = large_[message.id & 0xffff]; named == &message) {
-    named = nullptr;
+  } else {
+    if (Incoming*& named = large_[message.id & 0xffff]; named == &message) named = nullptr;
+    if (message.granted != nullptr) end_grants(message);
   }
   if (message.on_stripes > 0) forget_on_stripes(message);
   if (target_ == &message) target_ = nullptr;
@@ -339,7 +345,7 @@ bool StreamReceiver::claim(Arrival& arrival, RecvOp& op, const Status& failure) 
   }
   if (message.eager) return true;
   --unanswered_;
-  return sender_.control(FrameType::clear, message.id);
+  return answer(message);
 }
 
 bool StreamReceiver::discard(Arrival& arrival, const Status& failure) {
@@ -357,6 +363,11 @@ bool StreamReceiver::discard(Arrival& arrival, const Status& failure) {
 bool StreamReceiver::cancel(RecvOp& op, const Status& why) {
   if (op.id >= incoming_.size() || incoming_[op.id].op != &op) return true;
   Incoming& message = incoming_[op.id];
+  if (message.state == State::ending) return true;
+  if (is_exposed(message)) {
+    let_end(message, why);
+    return sender_.control(FrameType::refuse, message.id, why.code());
+  }
   message.op = nullptr;
   message.state = State::dropped;
   const bool room = message.eager || sender_.control(FrameType::refuse, message.id, why.code());
@@ -372,6 +383,10 @@ void StreamReceiver::fail_all(const Status& why) {
     Incoming& message = incoming_[i];
     RecvOp* op = message.op;
     if (message.state != State::claimed && message.state != State::dropped) continue;
+    if (is_exposed(message)) {
+      let_end(message, why);
+      continue;
+    }
     release(message);
     if (op != nullptr) op->done(*op, why);
   }

@@ -14,6 +14,7 @@
 #include "transport/stream/frame.h"
 #include "transport/stream/limits.h"
 #include "transport/stream/sender.h"
+#include "transport/stream/staging.h"
 
 namespace tutti {
 
@@ -40,6 +41,10 @@ class StreamReceiver {
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const { return left_; }
 
+  // Makes large messages be answered with grants. Without this call, a `grant` or `written` breaks the
+  // protocol.
+  void write_remotely(RemoteMemory& remote) { remote_ = &remote; }
+
   // Permits payloads on stripes. Without this call, announcing one breaks the protocol.
   void accept_stripes() { accepts_stripes_ = true; }
   // These handle payloads on stripes, as the functions above handle payloads that follow their headers.
@@ -54,10 +59,21 @@ class StreamReceiver {
   [[nodiscard]] bool claim(Arrival& arrival, RecvOp& op, const Status& failure);
   [[nodiscard]] bool discard(Arrival& arrival, const Status& failure);
   [[nodiscard]] bool cancel(RecvOp& op, const Status& why);
+  // Completes all receives with `why`, except those whose memory the peer may still write into.
   void fail_all(const Status& why);
+  // Completes these receives, since the peer writes no more.
+  void end_writes();
 
  private:
-  enum class State : std::uint8_t { free, announced, claimed, dropped };
+  // `ending`: the receive has failed, and ends when the peer no longer writes into its memory.
+  enum class State : std::uint8_t { free, announced, claimed, dropped, ending };
+  // `Granted` is what this rank has granted of a message.
+  struct Granted {
+    std::uint64_t bytes = 0;          // from the beginning of the message on
+    bool in_place = false;            // the receive's memory, not staging chunks
+    std::deque<std::byte*> chunks{};  // those that the peer may write into, in order
+    Status why{};                     // of a receive that is ending
+  };
   // An `Incoming` is a message that has been announced and has not ended.
   struct Incoming : Arrival {
     RecvOp* op = nullptr;
@@ -69,7 +85,8 @@ class StreamReceiver {
     std::uint32_t place = 0;       // index in incoming_, by which a RecvOp refers to it
     State state = State::free;
     bool eager = false;
-    bool arriving = false;  // whether the frame of an eager message is still arriving
+    bool arriving = false;             // whether the frame of an eager message is still arriving
+    std::unique_ptr<Granted> granted;  // if the message was answered with grants
     Incoming* next_free = nullptr;
   };
 
@@ -80,9 +97,11 @@ class StreamReceiver {
     std::size_t left = 0;
   };
 
+  static constexpr const char* does_not_read = "nothing: it does not read our control frames";
   const char* begin_eager(const FrameHeader& header);
   const char* begin_request(const FrameHeader& header);
   const char* begin_data(const FrameHeader& header);
+  const char* begin_written(const FrameHeader& header);
   const char* begin_cancel(const FrameHeader& header);
   const char* begin_abort(const FrameHeader& header);
   const char* check_control(const FrameHeader& header) const;
@@ -91,6 +110,13 @@ class StreamReceiver {
   void release(Incoming& message);
   Incoming* find_large(std::uint32_t id) const;
   void attach(Incoming& message, RecvOp& op);
+  bool answer(Incoming& message);
+  bool grant_chunk(Incoming& message, std::byte* chunk);
+  bool use_chunk(Incoming& message, std::uint64_t offset, std::uint64_t bytes);
+  static bool is_exposed(const Incoming& message);
+  void let_end(Incoming& message, const Status& why);
+  void end_exposed(Incoming& message);
+  void end_grants(Incoming& message);
   const char* announce_on_stripe(Incoming& message, const FrameHeader& header);
   void forget_on_stripes(const Incoming& message);
   static std::span<std::byte> place(const Incoming* message, std::uint64_t at, std::size_t left);
@@ -111,6 +137,8 @@ class StreamReceiver {
   StreamSender& sender_;
   ChannelCounters& counters_;
 
+  RemoteMemory* remote_ = nullptr;  // if the pipe writes remotely
+  Staging staging_;
   EagerPool pool_;
   std::deque<Incoming> incoming_;  // storage
   Incoming* free_incoming_ = nullptr;

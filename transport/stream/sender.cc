@@ -8,9 +8,6 @@ namespace {
 // This many announcements are sent before a waiting fragment has its turn.
 constexpr std::uint32_t announcements_per_fragment = 16;
 
-constexpr std::uint32_t slot_index(std::uint32_t id) { return id & 0xffff; }
-constexpr std::uint16_t slot_generation(std::uint32_t id) { return static_cast<std::uint16_t>(id >> 16); }
-
 }  // namespace
 
 void StreamSender::push(SendOp& op) {
@@ -32,23 +29,23 @@ bool StreamSender::cancel(SendOp& op, const Status& why) {
       break;
     case active:
       active_.remove(op);
-      detach_frames(op, true);
+      [[fallthrough]];
+    case waiting:
       room = control(FrameType::cancel, op.id, why.code());
       release_slot(op.id);
       break;
     case leaving:
-      detach_frames(op, true);
       break;
     default:
       return true;
   }
-  finish(op, why);
+  give_up(op, why, true);
   return room;
 }
 
 bool StreamSender::control(FrameType type, std::uint32_t id, Code code) {
   if (control_.size() - control_first_ >= StreamLimits::max_control) return false;
-  control_.push_back(Control{type, code, id});
+  control_.push_back(Control{type, code, id, {}});
   return true;
 }
 
@@ -66,30 +63,26 @@ void StreamSender::hand_over(Channel& to) {
 
 const char* StreamSender::on_clear(std::uint32_t id) {
   if (slot_index(id) >= slots_.size()) return "a clear for a message that was never announced";
-  const Slot& slot = slots_[slot_index(id)];
-  if (slot.op == nullptr || slot.generation != slot_generation(id)) return nullptr;
-  if (slot.op->state != requested) return "a second clear for a message";
+  const Slot* const slot = find_slot(id);
+  if (slot == nullptr) return nullptr;
+  if (slot->op->state != requested) return "a second clear for a message";
   --unanswered_;
-  slot.op->state = active;
-  active_.push_back(*slot.op);
+  slot->op->state = active;
+  active_.push_back(*slot->op);
   return nullptr;
 }
 
 const char* StreamSender::on_refuse(std::uint32_t id, const Status& why) {
   if (slot_index(id) >= slots_.size()) return "a refusal of a message that was never announced";
-  const Slot& slot = slots_[slot_index(id)];
-  if (slot.op == nullptr || slot.generation != slot_generation(id)) return nullptr;
-  SendOp& op = *slot.op;
-  if (op.state == requested) {
-    --unanswered_;
-  } else {
-    active_.remove(op);
-    detach_frames(op, true);
-  }
+  const Slot* const slot = find_slot(id);
+  if (slot == nullptr) return nullptr;
+  SendOp& op = *slot->op;
+  if (op.state == requested) --unanswered_;
+  if (op.state == active) active_.remove(op);
   release_slot(id);
   const bool room = control(FrameType::cancel, id, why.code());
   if (why.ok()) ++counters_.messages_sent;
-  finish(op, why);
+  give_up(op, why, true);
   return room ? nullptr : "nothing: it does not read our control frames";
 }
 
@@ -139,7 +132,7 @@ StreamSender::Frame& StreamSender::take_frame(const FrameHeader& header) {
   frame.payload = {};
   frame.op = nullptr;
   frame.written = 0;
-  frame.fragment = false;
+  frame.route = PayloadRoute::behind_header;
   frame.stripe = 0;
   frame.stripe_written = 0;
   frame.goodbye = false;
@@ -156,6 +149,7 @@ OutgoingFrame* StreamSender::next_control() {
     return &take_frame(header);
   }
   const Control& entry = control_[control_first_++];
+  if (entry.type == FrameType::grant) header = to_header(entry.id, entry.grant);
   header.type = entry.type;
   header.code = entry.code;
   header.id = entry.id;
@@ -213,6 +207,7 @@ OutgoingFrame* StreamSender::next_announcement() {
 OutgoingFrame* StreamSender::next_fragment() {
   announced_in_a_row_ = 0;
   SendOp& op = *active_.pop_front();
+  if (Slot& slot = slots_[slot_index(op.id)]; !slot.grants.empty()) return &next_write(op, slot);
   const std::uint64_t left = op.header.bytes - op.progress;
   const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, limits_.fragment));
   FrameHeader header;
@@ -223,7 +218,7 @@ OutgoingFrame* StreamSender::next_fragment() {
   Frame& frame = take_frame(header);
   frame.payload = {op.data + op.progress, bytes};
   frame.op = &op;
-  frame.fragment = true;
+  frame.route = PayloadRoute::any_stripe;
   op.progress += bytes;
   if (op.progress < op.header.bytes) {
     active_.push_back(op);
@@ -248,7 +243,11 @@ void StreamSender::frame_written(OutgoingFrame& written) {
   frame.copy.reset();
   frame.next = free_frames_;
   free_frames_ = &frame;
-  if (op != nullptr) finish(*op, Status());
+  if (op != nullptr) {
+    finish(*op, Status());
+  } else if (frame.op == nullptr && frame.route == PayloadRoute::remote_write) {
+    end_if_written(*frame.ended);
+  }
 }
 
 std::uint32_t StreamSender::take_slot(SendOp& op) {
@@ -266,6 +265,8 @@ std::uint32_t StreamSender::take_slot(SendOp& op) {
 void StreamSender::release_slot(std::uint32_t id) {
   Slot& slot = slots_[slot_index(id)];
   slot.op = nullptr;
+  slot.granted = 0;
+  slot.grants.clear();
   ++slot.generation;
   free_slots_.push_back(static_cast<std::uint16_t>(slot_index(id)));
 }
@@ -302,9 +303,8 @@ void StreamSender::fail_all(const Status& why, bool keep_frames) {
     SendOp* op = slots_[i].op;
     if (op == nullptr) continue;
     if (op->state == active) active_.remove(*op);
-    detach_frames(*op, keep_frames);
     release_slot(op->id);
-    finish(*op, why);
+    give_up(*op, why, keep_frames);
   }
   for (Frame* frame = in_pipe_.front(); frame != nullptr;) {
     SendOp* op = frame->op;
@@ -312,8 +312,7 @@ void StreamSender::fail_all(const Status& why, bool keep_frames) {
       frame = frame->next;
       continue;
     }
-    detach_frames(*op, keep_frames);
-    finish(*op, why);
+    give_up(*op, why, keep_frames);
     frame = in_pipe_.front();
   }
   control_.clear();

@@ -30,13 +30,15 @@ class StreamSender {
   StreamSender& operator=(const StreamSender&) = delete;
 
   void push(SendOp& op);
-  // Removes the operation, in any state, and completes it with `why`. Returns false if a control frame could
-  // not be queued (see `control`).
+  // Removes the operation, in any state, and completes it with `why`, later if a remote write is reading its
+  // memory. Returns false if a control frame could not be queued (see `control`).
   [[nodiscard]] bool cancel(SendOp& op, const Status& why);
 
   // Queues a control frame: a clear, cancel or refuse. Returns false if too many of them are waiting already,
   // because the peer does not read.
   [[nodiscard]] bool control(FrameType type, std::uint32_t id, Code code = Code::ok);
+  // Queues a grant, likewise.
+  [[nodiscard]] bool grant(std::uint32_t id, const Grant& grant);
   void abort(std::uint32_t context, const Status& why);
   void goodbye() { goodbye_ = Goodbye::queued; }
   bool goodbye_written() const { return goodbye_ == Goodbye::written; }
@@ -47,6 +49,7 @@ class StreamSender {
   // These handle frames of the peer. They return null, or what is wrong with the frame. An answer to a
   // message that has already ended is not an error.
   const char* on_clear(std::uint32_t id);
+  const char* on_grant(std::uint32_t id, const Grant& grant);
   const char* on_refuse(std::uint32_t id, const Status& why);
   const char* on_credit(std::uint64_t units);
 
@@ -60,26 +63,39 @@ class StreamSender {
   void frame_written(OutgoingFrame& frame);
 
   // Completes all operations with `why`. If `keep_frames` is set, frames that the pipe holds stay valid, with
-  // a copy of their payload. Otherwise they become invalid.
+  // a copy of their payload. Otherwise they become invalid. Frames with a remote write stay as they are, and
+  // their operations end in `frame_written` or `end_writes`.
   void fail_all(const Status& why, bool keep_frames);
+  // Completes the operations that wait for remote writes, since none is under way any more.
+  void end_writes();
 
  private:
-  enum OpState : std::uint32_t { idle, queued, requested, active, leaving };
+  // `waiting`: all that was granted is written or being written, and further grants will come. `ending`: the
+  // operation has failed, and ends when its remote writes have ended.
+  enum OpState : std::uint32_t { idle, queued, requested, active, waiting, leaving, ending };
   enum class Goodbye : std::uint8_t { none, queued, taken, written };
   struct Frame : OutgoingFrame {
     Frame* next = nullptr;
     Frame* previous = nullptr;
     bool goodbye = false;
+    SendOp* ended = nullptr;  // the former `op` of a remote write, if that operation is ending
     std::unique_ptr<std::byte[]> copy;
   };
   struct Slot {
     SendOp* op = nullptr;
     std::uint16_t generation = 1;
+    std::uint64_t granted = 0;  // bytes for which grants have arrived
+    std::vector<Grant> grants;  // what is left of them, in order
   };
   struct Control {
     FrameType type;
     Code code;
     std::uint32_t id;
+    Grant grant;
+  };
+  struct Ending {
+    SendOp* op;
+    Status why;
   };
   struct Abort {
     std::uint32_t context;
@@ -96,6 +112,15 @@ class StreamSender {
   OutgoingFrame* next_fragment();
   std::uint32_t take_slot(SendOp& op);
   void release_slot(std::uint32_t id);
+  static constexpr std::uint32_t slot_index(std::uint32_t id) { return id & 0xffff; }
+  // Returns the slot of a message that has not ended, or null.
+  Slot* find_slot(std::uint32_t id) {
+    Slot& slot = slots_[slot_index(id)];
+    return slot.op == nullptr || slot.generation != id >> 16 ? nullptr : &slot;
+  }
+  Frame& next_write(SendOp& op, Slot& slot);
+  void give_up(SendOp& op, const Status& why, bool keep_frames);
+  void end_if_written(const SendOp& op);
   bool in_pipe(const SendOp& op) const;
   void detach_frames(SendOp& op, bool keep);
   static void finish(SendOp& op, const Status& status);
@@ -104,7 +129,8 @@ class StreamSender {
   ChannelCounters& counters_;
 
   IntrusiveList<SendOp> queue_;   // operations that are not announced yet
-  IntrusiveList<SendOp> active_;  // cleared operations that have fragments left
+  IntrusiveList<SendOp> active_;  // operations that have fragments, or pieces of grants, to send
+  std::vector<Ending> ending_;
   std::uint32_t announced_in_a_row_ = 0;
   std::uint64_t credit_used_ = 0;
   std::uint64_t credit_owed_ = 0;

@@ -22,6 +22,11 @@ struct StreamChannel::State {
   bool peer_left = false;  // its goodbye has arrived
   bool pipe_over = false;  // close_pipe was called
   bool begun = false;      // frames have been taken, or have arrived
+  bool remote = false;     // write_remotely was called
+  bool writes_over = false;
+
+  // Returns whether nothing touches the memory of any operation any more.
+  bool settled() const { return pipe_over && (writes_over || !remote); }
 };
 
 StreamChannel::StreamChannel(int peer, TransportOwner& owner, const MessageLimits& limits)
@@ -92,7 +97,7 @@ void StreamChannel::close(const Status& why, bool clean) {
   State& state = *state_;
   if (!state.status.ok()) {
     if (!clean) end_pipe();
-    return;
+    return settle();
   }
   state.status = why;
   if (clean) state.sender.goodbye();
@@ -102,6 +107,7 @@ void StreamChannel::close(const Status& why, bool clean) {
     flush();
   } else {
     end_pipe();
+    settle();
   }
 }
 
@@ -115,7 +121,7 @@ void StreamChannel::hand_over(Channel& to) {
   state.sender.hand_over(to);
 }
 
-bool StreamChannel::drained() const { return state_->pipe_over; }
+bool StreamChannel::drained() const { return state_->settled(); }
 const Status& StreamChannel::status() const { return state_->status; }
 const ChannelCounters& StreamChannel::counters() const { return state_->counters; }
 
@@ -191,6 +197,24 @@ std::size_t StreamChannel::stripe_consume(std::uint8_t stripe, std::span<const s
   return taken;
 }
 
+void StreamChannel::write_remotely(RemoteMemory& memory) {
+  state_->remote = true;
+  state_->receiver.write_remotely(memory);
+}
+
+void StreamChannel::writes_over() {
+  state_->writes_over = true;
+  settle();
+}
+
+// Ends the operations of a failed or closed channel that had to wait for remote writes.
+void StreamChannel::settle() {
+  State& state = *state_;
+  if (!state.settled()) return;
+  state.receiver.end_writes();
+  state.sender.end_writes();
+}
+
 void StreamChannel::accept_stripes() { state_->receiver.accept_stripes(); }
 
 std::size_t StreamChannel::stripe_left(std::uint8_t stripe) const {
@@ -229,6 +253,7 @@ void StreamChannel::end(const Status& why) {
     fail(why);
   } else {
     end_pipe();
+    settle();
   }
 }
 
@@ -236,13 +261,14 @@ void StreamChannel::fail(const Status& why) {
   State& state = *state_;
   if (!state.status.ok()) {
     end_pipe();
-    return;
+    return settle();
   }
   state.status = why;
   end_pipe();
   owner_.on_channel_down(peer_, why);
   state.receiver.fail_all(why);
   state.sender.fail_all(why, false);
+  settle();
 }
 
 }  // namespace tutti

@@ -11,11 +11,16 @@
 
 namespace tutti {
 
+class RemoteMemory;
+
 // A `StreamChannel` implements the message protocol over any ordered pipe of frames (a socket, a ring in
 // shared memory, a queue). Small messages are sent eagerly, within the peer's credit. A large message is
 // announced by a request, and sent once the peer has answered with a clear. Fragments of several large
 // messages take turns. A transport's channel derives from `StreamChannel`, and only has to move frames. The
 // comments below call the derived class the pipe.
+//
+// A pipe that can write into the peer's memory calls `write_remotely`. Then large messages are answered with
+// grants in place of clears (docs/seams/grants.md).
 //
 // The pipe sends each `OutgoingFrame` unchanged. When it receives, it decodes each header with `decode`
 // (frame.h), and then reads as many bytes of payload as `payload_left` says. If `decode` returns false, the
@@ -51,8 +56,9 @@ class StreamChannel : public Channel {
   virtual void kick() = 0;
   // Releases the pipe, since nothing more will be sent or received. It is called at most once, possibly from
   // within any of the functions below, and possibly before there is a connection. The pipe must then end its
-  // loops. Frames that it holds are invalid. `~StreamChannel` does not call it, so the destructor of a
-  // derived class must release a pipe that was not closed.
+  // loops. Frames that it holds are invalid, except those with a remote write that is under way.
+  // `~StreamChannel` does not call it, so the destructor of a derived class must release a pipe that was not
+  // closed.
   virtual void close_pipe() = 0;
 
   // --- the pipe calls, to send ---
@@ -66,6 +72,18 @@ class StreamChannel : public Channel {
   // takes more frames than it can write, small messages wait behind fragments.
   OutgoingFrame* next_frame();
   void frame_written(OutgoingFrame& frame);
+
+  // --- a pipe that can write into the peer's memory calls ---
+
+  // Announces, before the first frame, that this pipe writes remotely and that the peer's does too. Frames
+  // whose `route` is `remote_write` then occur: the pipe writes their payload to their `place`, and sends
+  // their header so that it arrives after these bytes. It calls `frame_written` when the payload is no longer
+  // read, however late. `memory` must outlive the channel.
+  void write_remotely(RemoteMemory& memory);
+  // Says, once, during or after `close_pipe`: none of this pipe's remote writes is under way, and none of the
+  // peer's can arrive any more. Operations that waited for that end. The destructor of a derived class must
+  // wait until then.
+  void writes_over();
 
   // --- the pipe calls, to receive; frames in order ---
 
@@ -118,6 +136,7 @@ class StreamChannel : public Channel {
   Status violation(const char* what) const;
   void end(const Status& why);
   void end_pipe();
+  void settle();
   void fail(const Status& why);
 
   int peer_;

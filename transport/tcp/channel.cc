@@ -156,7 +156,7 @@ void Channel::hold_frames() {
   while (held_count_ < max_held && bytes < hold_bytes) {
     OutgoingFrame* const frame = next_frame();
     if (frame == nullptr) return;
-    if (frame->fragment) share_out(*frame);
+    if (frame->route == PayloadRoute::any_stripe) share_out(*frame);
     count(*frame);
     held_[held_count_++] = frame;
     bytes += frame_bytes(*frame);
@@ -224,7 +224,7 @@ void Channel::count(OutgoingFrame& frame) {
     in_a_row_ = 0;
     asked_ = false;
   }
-  if (frame.op != nullptr && !frame.fragment && frame.payload.size() <= coalesced_bytes) ++in_a_row_;
+  if (frame.op != nullptr && frame.route == PayloadRoute::behind_header && frame.payload.size() <= coalesced_bytes) ++in_a_row_;
   if (in_a_row_ >= sent_at_once) set_acknowledge(frame.header);
 }
 

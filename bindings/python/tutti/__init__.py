@@ -17,7 +17,7 @@ import weakref as _weakref
 from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from . import _core
-from ._core import ANY_RANK, ANY_TAG, Allocation, Communicator, ReduceOp, Work, __version__
+from ._core import ANY_RANK, ANY_TAG, Allocation, Communicator, ReduceOp, Registration, Work, __version__
 from .errors import (
     AbortedError,
     Error,
@@ -48,6 +48,7 @@ __all__ = [
     "ProtocolError",
     "Recv",
     "ReduceOp",
+    "Registration",
     "ResourceExhaustedError",
     "Send",
     "TimeoutError",

@@ -112,6 +112,7 @@ static void use_groups(tutti_comm* comm) {
   char text[64];
   tutti_comm *part = NULL, *nobody = comm, *survivors = NULL;
   tutti_allocation* memory = NULL;
+  tutti_registration* registration = NULL;
   tutti_statistics statistics = TUTTI_STATISTICS_INIT;
   uint64_t completed = 0;
   EXPECT(tutti_comm_split(comm, 0, 0, &part) == TUTTI_OK && part != NULL);
@@ -119,6 +120,8 @@ static void use_groups(tutti_comm* comm) {
   EXPECT(tutti_allocate(comm, 4096, &memory) == TUTTI_OK && tutti_allocation_data(memory) != NULL);
   EXPECT(tutti_allocation_size(memory) == 4096 && tutti_allocation_registered(memory) >= 0);
   tutti_allocation_free(memory);
+  EXPECT(tutti_register_memory(comm, text, sizeof text, &registration) == TUTTI_OK && registration != NULL);
+  tutti_registration_free(registration);
   EXPECT(tutti_comm_statistics(comm, &statistics) == TUTTI_OK && statistics.operations > 0);
   EXPECT(tutti_comm_describe(comm, 0, text, sizeof text) > 0);
   EXPECT(tutti_comm_descriptor(comm) >= 0 && tutti_comm_progress(comm) >= 0);

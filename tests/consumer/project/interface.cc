@@ -164,6 +164,7 @@ void use_groups(Communicator& comm) {
   tutti::Allocation memory = comm.allocate(4096);
   expect(memory.data() && memory.bytes() == 4096 && memory.as<float>().size() == 1024, "allocation");
   static_cast<void>(memory.registered());
+  const tutti::Registration registration = comm.register_memory(memory.as<std::byte>());
   const Communicator::Statistics statistics = comm.statistics();
   expect(statistics.operations > 0 && statistics.registered_operations == 0, "statistics");
   expect(!comm.describe(0).empty() && comm.descriptor() >= 0, "descriptions");

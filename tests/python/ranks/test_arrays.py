@@ -270,3 +270,15 @@ def test_shared_memory_may_be_the_last_of_its_communicator(comm):
         del memory
         for work in works:
             work.wait()
+
+
+def test_registered_memory(comm):
+    values = numpy.full(1 << 18, comm.rank + 1, "float32")
+    registration = comm.register_memory(values)
+    assert isinstance(registration, tutti.Registration)
+    comm.broadcast(values, root=0).wait()
+    assert (values == 1).all()
+    assert comm.statistics()["bytes_in_place"] == 0  # neither shm nor tcp writes into a peer's memory
+    del registration
+    with pytest.raises(tutti.InvalidArgumentError):
+        comm.register_memory(values[::2])

@@ -72,7 +72,7 @@ TEST(Frame, EveryEnumerationIsChecked) {
   EncodedFrameHeader bad = good;
   bad[4] = std::byte{0};
   EXPECT_FALSE(decode(bad, header));
-  bad[4] = std::byte{10};
+  bad[4] = std::byte{12};
   EXPECT_FALSE(decode(bad, header));
 }
 

@@ -132,31 +132,48 @@ class PipeChannel final : public StreamChannel {
   PipeChannel(int peer, TransportOwner& owner, const MessageLimits& limits)
       : StreamChannel(peer, owner, limits) {}
   using StreamChannel::accept_stripes;
+  using StreamChannel::write_remotely;
+  using StreamChannel::writes_over;
 
   PipeChannel* other = nullptr;
   std::size_t room = 1 << 20;        // the size of the buffer
   std::vector<std::byte> in_flight;  // written here, not yet read by the other end
   bool closed = false;
+  bool late_writes = false;            // remote writes end in `end_write`, and the test calls `writes_over`
+  OutgoingFrame* under_way = nullptr;  // the remote write that is under way
 
   void write() {
     if (writing_) return;
     writing_ = true;
     while (!closed && in_flight.size() < room) {
       if (held_ == nullptr) held_ = next_frame();
-      if (held_ == nullptr) break;
+      if (held_ == nullptr || under_way != nullptr) break;
+      if (!start_write(*held_)) break;
       if (held_->written < frame_header_bytes) {
         put(*held_, held_->header.data() + held_->written, frame_header_bytes - held_->written);
       } else {
         const std::size_t at = held_->written - frame_header_bytes;
         put(*held_, held_->payload.data() + at, held_->payload.size() - at);
       }
-      if (held_->written == frame_header_bytes + held_->payload.size()) {
+      if (held_->written == frame_header_bytes + (is_remote(*held_) ? 0 : held_->payload.size())) {
         OutgoingFrame& frame = *held_;
         held_ = nullptr;
         frame_written(frame);
       }
     }
     writing_ = false;
+  }
+
+  // Carries out the remote write that is under way.
+  void end_write() {
+    OutgoingFrame& frame = *under_way;
+    under_way = nullptr;
+    copy_remotely(frame);
+    if (closed) return;
+    put(frame, frame.header.data(), frame_header_bytes);
+    held_ = nullptr;
+    frame_written(frame);
+    write();
   }
 
   // Reads at most `most` bytes of what the other end has written. Returns false if there is nothing to read.
@@ -197,9 +214,25 @@ class PipeChannel final : public StreamChannel {
   void close_pipe() override {
     closed = true;
     held_ = nullptr;
+    if (!late_writes) writes_over();
   }
 
  private:
+  static bool is_remote(const OutgoingFrame& frame) { return frame.route == PayloadRoute::remote_write; }
+  static void copy_remotely(const OutgoingFrame& frame) {
+    auto* const to = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(frame.place.address));
+    std::memcpy(to, frame.payload.data(), frame.payload.size());
+  }
+  // Starts the frame's remote write, if it has one. Returns false if the write is now under way.
+  bool start_write(OutgoingFrame& frame) {
+    if (!is_remote(frame) || frame.written != 0) return true;
+    if (late_writes) {
+      under_way = &frame;
+    } else {
+      copy_remotely(frame);
+    }
+    return !late_writes;
+  }
   void put(OutgoingFrame& frame, const std::byte* from, std::size_t bytes) {
     bytes = std::min(bytes, room - in_flight.size());
     in_flight.insert(in_flight.end(), from, from + bytes);

@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include "transport/stream/receiver.h"
+
+// This file receives large messages over a pipe that writes into this rank's memory: it grants memory, and
+// learns from the peer what has been written there.
+namespace tutti {
+
+// Answers a message that has found its receive.
+bool StreamReceiver::answer(Incoming& message) {
+  if (remote_ == nullptr) return sender_.control(FrameType::clear, message.id);
+  const std::uint64_t bytes = message.header.bytes;
+  if (const Sink& sink = message.op->sink; sink.copies()) {
+    if (const auto place = remote_->find({sink.out, bytes})) {
+      message.granted = std::make_unique<Granted>(Granted{.bytes = bytes, .in_place = true});
+      return sender_.grant(message.id, {0, bytes, *place});
+    }
+  }
+  std::byte* chunk = staging_.take(*remote_);
+  if (chunk == nullptr) return sender_.control(FrameType::clear, message.id);
+  message.granted = std::make_unique<Granted>();
+  bool room = true;
+  while (room && chunk != nullptr) {
+    room = grant_chunk(message, chunk);
+    const Granted& granted = *message.granted;
+    const bool more = granted.bytes < bytes && granted.chunks.size() < StreamLimits::max_chunks;
+    chunk = more ? staging_.take(*remote_) : nullptr;
+  }
+  return room;
+}
+
+// Grants a staging chunk for the next part of a message.
+bool StreamReceiver::grant_chunk(Incoming& message, std::byte* chunk) {
+  Granted& granted = *message.granted;
+  const std::uint64_t offset = granted.bytes;
+  const std::uint64_t bytes = std::min<std::uint64_t>(message.header.bytes - offset, limits_.fragment);
+  granted.bytes += bytes;
+  granted.chunks.push_back(chunk);
+  return sender_.grant(message.id, {offset, bytes, staging_.place(chunk)});
+}
+
+const char* StreamReceiver::begin_written(const FrameHeader& header) {
+  Incoming* const found = find_large(header.id);
+  if (found == nullptr || found->granted == nullptr) return "a write that was not granted";
+  Incoming& message = *found;
+  const std::uint64_t bytes = header.message.bytes;
+  const std::uint64_t most = message.granted->bytes - message.announced;
+  if (header.offset != message.announced) return "a write at a wrong offset";
+  if (bytes == 0 || bytes != std::min<std::uint64_t>(most, limits_.fragment))
+    return "a write of wrong length";
+  message.announced += bytes;
+  message.received += bytes;
+  counters_.bytes_received += bytes;
+  // A later message may use the same id from here on.
+  if (message.announced == message.header.bytes) large_[header.id & 0xffff] = nullptr;
+  if (message.granted->in_place) {
+    counters_.bytes_in_place += bytes;
+  } else if (!use_chunk(message, header.offset, bytes)) {
+    return does_not_read;
+  }
+  if (message.received < message.header.bytes) return nullptr;
+  if (message.state == State::ending) {
+    end_exposed(message);
+  } else {
+    complete(message);
+  }
+  return nullptr;
+}
+
+// Takes the bytes out of the first chunk, and grants it for a later part of the message if there is one.
+bool StreamReceiver::use_chunk(Incoming& message, std::uint64_t offset, std::uint64_t bytes) {
+  Granted& granted = *message.granted;
+  std::byte* const chunk = granted.chunks.front();
+  granted.chunks.pop_front();
+  counters_.bytes_staged += bytes;
+  if (message.op != nullptr) message.op->sink.consume(offset, {chunk, bytes});
+  if (message.op != nullptr && granted.bytes < message.header.bytes) return grant_chunk(message, chunk);
+  staging_.put(chunk);
+  return true;
+}
+
+// Returns whether the peer may write into the memory of the message's receive.
+bool StreamReceiver::is_exposed(const Incoming& message) {
+  return message.granted != nullptr && message.granted->in_place;
+}
+
+void StreamReceiver::let_end(Incoming& message, const Status& why) {
+  message.state = State::ending;
+  message.granted->why = why;
+}
+
+void StreamReceiver::end_exposed(Incoming& message) {
+  RecvOp& op = *message.op;
+  const Status why = message.granted->why;
+  release(message);
+  op.done(op, why);
+}
+
+void StreamReceiver::end_grants(Incoming& message) {
+  for (std::byte* chunk : message.granted->chunks) staging_.put(chunk);
+  message.granted.reset();
+}
+
+void StreamReceiver::end_writes() {
+  for (std::size_t i = 0; i < incoming_.size(); ++i) {
+    if (incoming_[i].state == State::ending) end_exposed(incoming_[i]);
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <tutti/status.h>
+
+#include "transport/registered_memory.h"
+#include "transport/stream/frame.h"
+
+namespace tutti {
+
+// A `RemoteMemory` is the memory of this rank that peers may write into. A transport that writes remotely
+// implements it (docs/seams/grants.md). Any thread may call it.
+class RemoteMemory {
+ public:
+  virtual ~RemoteMemory() = default;
+  // Registers a region. It stays registered until the returned object is destroyed.
+  virtual Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region) = 0;
+  // Returns how a peer names this memory, or nothing unless one registered region contains it. The address of
+  // a later byte is greater by the distance.
+  virtual std::optional<RemotePlace> find(std::span<const std::byte> memory) const = 0;
+};
+
+}  // namespace tutti

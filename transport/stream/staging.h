@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "core/free_delete.h"
+#include "transport/stream/limits.h"
+#include "transport/stream/remote_memory.h"
+
+namespace tutti {
+
+// `Staging` is registered memory of a channel, in chunks. The peer writes into it what cannot be written into
+// a receive's own memory. The memory is allocated when the first chunk is taken.
+class Staging {
+ public:
+  explicit Staging(const StreamLimits& limits) : chunk_(limits.fragment), count_(limits.staging_chunks()) {}
+
+  // Returns a free chunk. Returns null if there is none, or if the memory cannot be allocated or registered.
+  std::byte* take(RemoteMemory& remote) {
+    if (!tried_) prepare(remote);
+    if (free_.empty()) return nullptr;
+    std::byte* const chunk = free_.back();
+    free_.pop_back();
+    return chunk;
+  }
+  void put(std::byte* chunk) { free_.push_back(chunk); }
+  RemotePlace place(const std::byte* chunk) const {
+    return {place_.address + static_cast<std::uint64_t>(chunk - memory_.get()), place_.key};
+  }
+
+ private:
+  void prepare(RemoteMemory& remote) {
+    constexpr std::size_t page = 4096;
+    tried_ = true;
+    memory_ = aligned_bytes(page, chunk_ * count_);
+    if (memory_ == nullptr) return;
+    const std::span<std::byte> all(memory_.get(), chunk_ * count_);
+    auto registration = remote.add(all);
+    if (!registration.ok()) return;
+    registration_ = *std::move(registration);
+    place_ = remote.find(all).value_or(RemotePlace{});
+    for (std::size_t i = count_; i-- > 0;) free_.push_back(memory_.get() + i * chunk_);
+  }
+
+  const std::size_t chunk_;
+  const std::size_t count_;
+  bool tried_ = false;
+  AlignedBytes memory_;
+  std::unique_ptr<RegisteredMemory> registration_;  // ends before the memory
+  RemotePlace place_;
+  std::vector<std::byte*> free_;
+};
+
+}  // namespace tutti
