@@ -19,8 +19,9 @@ class GrantFixture final : public TransportFixture {
  public:
   std::string name() const override { return "inproc"; }
   void new_world() override { hub_ = inproc::make_hub(); }
-  std::unique_ptr<Transport> create(int rank, bool small_buffers) override {
-    auto inner = inproc::create({hub_, rank, small_buffers ? std::size_t{1024} : std::size_t{256 * 1024}});
+  std::unique_ptr<Transport> create(int rank, bool small_buffers, const MessageLimits& limits) override {
+    auto inner =
+        inproc::create({hub_, rank, small_buffers ? std::size_t{1024} : std::size_t{256 * 1024}, limits});
     if (!late) return inner;
     return std::make_unique<test::LateTransport>(std::move(inner), 10);
   }
