@@ -8,8 +8,6 @@
 namespace tutti::conformance {
 namespace {
 
-const Status gave_up(Code::timeout, "gave up");
-
 void expect_alive(World& world, std::uint64_t sequence) {
   for (const std::size_t bytes : {8u, 5000u}) {
     for (int from : {0, 1}) {

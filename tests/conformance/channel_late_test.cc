@@ -38,7 +38,6 @@ INSTANTIATE_TEST_SUITE_P(Late, ChannelConformance, ::testing::ValuesIn(late_fixt
 INSTANTIATE_TEST_SUITE_P(Late, ChannelFailures, ::testing::ValuesIn(late_fixtures));
 
 constexpr std::size_t large = 200'000;
-const Status gave_up(Code::timeout, "gave up");
 
 // `Transfer` is one large message from rank 0 to rank 1.
 struct Transfer {

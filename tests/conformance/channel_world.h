@@ -34,6 +34,7 @@ class TransportFixture {
 };
 using MakeFixture = std::unique_ptr<TransportFixture> (*)();
 
+inline const Status gave_up(Code::timeout, "gave up");
 // Returns the call that all collective messages here belong to, unless the test says otherwise.
 inline Fingerprint usual_call() { return {.kind = CollectiveKind::all_reduce, .count = 64}; }
 

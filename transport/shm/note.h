@@ -20,9 +20,8 @@ enum class NoteKind : std::uint32_t {
   refused = 5,  // either: there will be no segment, or no pipe, and why
   goodbye = 6,  // either: has released the segment; the end of the connection is not a death
   connect = 7,  // offers a pipe for a channel; carries the pipe's memfd and the sender's bell
-  welcome =
-      8,     // has mapped the pipe, and proved it; carries the sender's bell; answered by `go` or `refused`
-  wait = 9,  // the sender's own pipe is on its way and will be used, since the sender is the lower rank
+  welcome = 8,  // has mapped the pipe, and proved it; carries the sender's bell; `go` or `refused` follows
+  wait = 9,     // the sender's own pipe is on its way and will be used, since the sender is the lower rank
 };
 
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
