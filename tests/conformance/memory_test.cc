@@ -44,7 +44,7 @@ Status outcome_of(Communicator& comm, const CollectiveCase& test, const Perform&
 }
 
 // Returns a case for each collective that has buffers, in and out of place.
-std::vector<CollectiveCase> cases(int size) {
+std::vector<CollectiveCase> device_cases(int size) {
   std::vector<CollectiveCase> all;
   for (int k = 0; k < collective_kind_count; ++k) {
     const auto kind = static_cast<CollectiveKind>(k);
@@ -70,7 +70,7 @@ class DeviceMemoryOfMany : public DeviceMemory {};
 TEST_P(DeviceMemory, EveryCollectiveIsRefusedOnAllRanksAndTheNextOneWorks) {
   Cluster ranks(size(), {.transport = transport()});
   ranks.run([&](Communicator& comm) {
-    for (const CollectiveCase& test : cases(size())) {
+    for (const CollectiveCase& test : device_cases(size())) {
       const Status refused = outcome_of(comm, test, perform_on_device);
       EXPECT_EQ(refused.code(), Code::unsupported) << test.describe() << ": " << refused.to_string();
       EXPECT_THAT(refused.message(), HasSubstr(", on a device) #"));
@@ -84,7 +84,7 @@ TEST_P(DeviceMemoryOfMany, HostMemoryOnOneRankIsAMismatchOnAll) {
   Cluster ranks(size(), {.transport = transport()});
   ranks.run([&](Communicator& comm) {
     int odd = 0;
-    for (const CollectiveCase& test : cases(size())) {
+    for (const CollectiveCase& test : device_cases(size())) {
       std::optional<Communicator> part = comm.split(0);
       odd = (odd + 1) % size();
       Status differs = outcome_of(*part, test, comm.rank() == odd ? Perform(perform) : perform_on_device);
