@@ -28,10 +28,10 @@ class Channel {
   // Queues a message, and connects first if necessary. Small messages on an idle channel are written before
   // this returns.
   virtual void send(SendOp& op) = 0;
-  // Cancels a send: `done` is called with `why` once nothing touches the operation's memory any more, possibly
-  // before this returns (docs/seams/cancellation.md). If the peer has begun to receive the message, its receive fails, unless the whole
-  // message has already left this rank. If the peer has not begun, it drops the announcement. Other messages
-  // are not affected.
+  // Cancels a send: `done` is called with `why` once nothing touches the operation's memory any more,
+  // possibly before this returns (docs/seams/cancellation.md). If the peer has begun to receive the message,
+  // its receive fails, unless the whole message has already left this rank. If the peer has not begun, it
+  // drops the announcement. Other messages are not affected.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 
   // Gives an announced message its receive, and may complete that receive at once. A message that has arrived
@@ -49,13 +49,13 @@ class Channel {
   // Tells the peer that `context` has failed and why. The peer's `ChannelEvents::on_abort` is called,
   // possibly before messages arrive that were sent earlier. If the connection ends first, the abort is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
-  // Cancels all pending operations with `why` and closes, without calling `on_channel_down`. If `clean` is set,
-  // frames under way are completed and a goodbye follows, so the peer knows that this rank did not crash.
-  // Returns at once.
+  // Cancels all pending operations with `why` and closes, without calling `on_channel_down`. If `clean` is
+  // set, frames under way are completed and a goodbye follows, so the peer knows that this rank did not
+  // crash. Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
-  // After `close`, returns whether all operations have ended, and the goodbye has left and the peer has answered
-  // it by closing its side (or the connection has ended). From then on, the destructor does not wait, and no
-  // connection reset overtakes the goodbye.
+  // After `close`, returns whether all operations have ended, and the goodbye has left and the peer has
+  // answered it by closing its side (or the connection has ended). From then on, the destructor does not
+  // wait, and no connection reset overtakes the goodbye.
   virtual bool drained() const = 0;
   // Returns whether anything may have reached the peer, or has arrived from it.
   virtual bool has_begun() const = 0;
