@@ -12,9 +12,9 @@
 
 namespace tutti {
 
-// `Transfers` carries out messages between this rank and others, all at once. It reports when the last of them
-// has ended, with the first failure if there was one. Of the binding it uses the mesh and the receiver of the
-// reports.
+// `Transfers` carries out messages between this rank and others, all at once. It reports when the last of
+// them has ended, with the first failure if there was one. Of the binding it uses the mesh and the receiver
+// of the reports.
 class Transfers final : public Execution {
  public:
   // `Received` describes the last message that was received.
@@ -59,7 +59,8 @@ class Transfers final : public Execution {
   std::vector<Send> sends_;
   std::vector<Recv> recvs_;
   const RunBinding* binding_ = nullptr;
-  std::size_t open_ = 0;  // messages that have not ended, and one more while this class is not ready to report
+  std::size_t open_ =
+      0;  // messages that have not ended, and one more while this class is not ready to report
   bool cancelled_ = false;
   Status why_;  // the first failure, or the reason for the cancellation
   Received received_;
