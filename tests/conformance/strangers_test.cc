@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <fstream>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +18,7 @@
 #include <tutti/log.h>
 
 #include "tests/conformance/stranger_ports.h"
+#include "tests/support/greetings.h"
 #include "tests/support/guards.h"
 #include "tests/support/scratch_folder.h"
 
@@ -76,19 +76,8 @@ class PortStrangers : public ::testing::TestWithParam<KindOfPort> {
 
 TEST_P(PortStrangers, WhoSpeakAnotherProtocolAreClosedWithoutAWord) {
   const auto port = open();
-  std::mt19937 random(3);
-  std::vector<std::string> greetings = {
-      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-      "G",
-      std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11),  // a TLS hello
-      "SSH-2.0-OpenSSH_9.2\r\n",
-      std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8),
-      std::string(100'000, 'A')};
-  for (int i = 0; i < 40; ++i) {
-    std::string bytes(1 + random() % 200, '\0');
-    for (char& c : bytes) c = static_cast<char>(random());
-    greetings.push_back(bytes);
-  }
+  std::vector<std::string> greetings = greetings_of_others();
+  greetings.insert(greetings.end(), {"G", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8)});
   for (const std::string& greeting : greetings) {
     const Caller stranger(*port);
     stranger.say(greeting);

@@ -60,7 +60,8 @@ TEST(ReduceOp, PremultipliedSumCarriesItsFactor) {
 
 TEST(ReduceOp, UserFunctionsCompareByIdentity) {
   const ReduceOp op = ReduceOp::user("mine", nothing, false);
-  const ReduceOp copy = op;
+  ReduceOp copy = ReduceOp::sum;
+  copy = op;
   EXPECT_EQ(op, copy);
   EXPECT_NE(op, ReduceOp::user("mine", nothing, false));
   EXPECT_FALSE(op.commutative());

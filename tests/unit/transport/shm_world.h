@@ -90,7 +90,7 @@ struct Wish : ShareRequest, SharedSegmentEvents {
       self.node.driver.notify(self.over);
     };
   }
-  ~Wish() {
+  ~Wish() override {
     if (posted && over.load() == 0) node.shut_down();  // after that, nothing calls back any more
     let_go();
   }

@@ -1,5 +1,6 @@
 #include <random>
 
+#include "tests/support/greetings.h"
 #include "tests/unit/transport/tcp_world.h"
 
 namespace tutti::tcp {
@@ -10,19 +11,8 @@ using conformance::collective;
 
 TEST(TcpStrangers, AreClosedWithoutAWord) {
   Pair world;
-  std::mt19937 random(3);
-  std::vector<std::string> greetings = {
-      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-      std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11),  // a TLS hello
-      "SSH-2.0-OpenSSH_9.2\r\n",
-      "tutti!\r\n" + std::string(40, '\0'),
-      "tutti",
-      std::string(100'000, 'A')};
-  for (int i = 0; i < 40; ++i) {
-    std::string bytes(1 + random() % 200, '\0');
-    for (char& c : bytes) c = static_cast<char>(random());
-    greetings.push_back(bytes);
-  }
+  std::vector<std::string> greetings = test::greetings_of_others();
+  greetings.insert(greetings.end(), {"tutti!\r\n" + std::string(40, '\0'), "tutti"});
   for (const std::string& greeting : greetings) {
     RawSocket stranger(world.addresses[0]);
     ASSERT_TRUE(stranger.connected());
