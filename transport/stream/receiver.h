@@ -1,8 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,10 +70,11 @@ class StreamReceiver {
   enum class State : std::uint8_t { free, announced, claimed, dropped, ending };
   // `Granted` is what this rank has granted of a message.
   struct Granted {
-    std::uint64_t bytes = 0;          // from the beginning of the message on
-    bool in_place = false;            // the receive's memory, not staging chunks
-    std::deque<std::byte*> chunks{};  // those that the peer may write into, in order
-    Status why{};                     // of a receive that is ending
+    std::uint64_t bytes = 0;  // from the beginning of the message on
+    bool in_place = false;    // the receive's memory, not staging chunks
+    std::size_t open = 0;     // the number of chunks that the peer may write into
+    std::array<std::byte*, StreamLimits::max_chunks> chunks{};  // these chunks, in order
+    Status why{};                                               // of a receive that is ending
   };
   // An `Incoming` is a message that has been announced and has not ended.
   struct Incoming : Arrival {
@@ -85,8 +87,8 @@ class StreamReceiver {
     std::uint32_t place = 0;       // index in incoming_, by which a RecvOp refers to it
     State state = State::free;
     bool eager = false;
-    bool arriving = false;             // whether the frame of an eager message is still arriving
-    std::unique_ptr<Granted> granted;  // if the message was answered with grants
+    bool arriving = false;           // whether the frame of an eager message is still arriving
+    std::optional<Granted> granted;  // if the message was answered with grants
     Incoming* next_free = nullptr;
   };
 
