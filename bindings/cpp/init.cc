@@ -46,8 +46,8 @@ struct Setup {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
   std::string prefix() const { return "tutti/" + config.job_id; }
-  // Makes the transports, and returns their addresses. They are made again for every attempt to meet, since
-  // each attempt may need another interface.
+  // Makes the transports, and returns their addresses. Every attempt to meet makes new transports, since it
+  // may need another interface.
   Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route,
                                                        const security::SharedCredentials& credentials) {
     transports.clear();
@@ -169,8 +169,8 @@ MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
   return options;
 }
 
-// Makes a world of these ranks. It has neither control connections nor a communicator yet. Sets `shipped` to
-// the costs that are assumed before anything is measured.
+// Makes a world of `peers`. The world has neither control connections nor a communicator yet. Sets `shipped`
+// to the costs that are assumed before anything is measured.
 std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> peers,
                                   std::chrono::nanoseconds spin, CostModel& shipped) {
   auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});

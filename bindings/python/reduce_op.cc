@@ -32,7 +32,8 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
     function(bytes_view(left, bytes, PyBUF_READ), bytes_view(right, bytes, PyBUF_READ),
              bytes_view(out, bytes, PyBUF_WRITE), std::string(to_string(type)));
   } catch (const nb::python_error& error) {
-    // Only its text is kept, since the Python exception must be destroyed while this thread holds the GIL.
+    // Only the exception's text is kept. The Python exception itself must be destroyed while this thread
+    // holds the GIL.
     const std::string text =
         nb::str(error.type().attr("__name__")).c_str() + std::string(": ") + nb::str(error.value()).c_str();
     // Ctrl-C is raised again for the program only after str() above, which would otherwise raise it here.

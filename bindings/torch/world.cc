@@ -43,7 +43,8 @@ MadeGroup make(tutti_comm* all, const std::vector<int>& ranks, std::chrono::mill
 
 }  // namespace
 
-// In a forked child, threads that do not exist there may have held locks.
+// Does nothing in a forked child: a thread of the parent, which does not exist in the child, may have held a
+// lock.
 World::~World() {
   if (birth_.forked_since()) return;
   tutti_comm_free(maker_);

@@ -11,9 +11,9 @@
 
 namespace tutti_torch {
 
-// A `World` is one meeting of ranks: one engine with its threads and connections, which all process groups
-// made from it share. No group uses the communicator that it makes groups from. So groups can be made after
-// others have failed.
+// A `World` consists of the ranks of one meeting. It has one engine with its threads and connections, and all
+// process groups made from the world share this engine. The world makes groups from a communicator of its
+// own, which no group uses. So groups can be made after others have failed.
 class World {
  public:
   // Takes the communicator of all ranks that have met.
@@ -22,10 +22,10 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Sets and returns the world of this process's default group; null if there is none.
+  // These set and return the world of this process's default group; null if there is none.
   static void serve_as_default(const std::shared_ptr<World>& world);
   static std::shared_ptr<World> of_default_group();
-  // Forgets it in a forked child, since it belongs to its parent.
+  // Forgets that world in a forked child, since it belongs to the parent.
   static void forget_default();
 
   // Returns a communicator of these ranks of the world. Only they call this, with equal lists. Returns null
