@@ -59,7 +59,7 @@ def _process_table():
 
 
 def _descendants(pids):
-    """Maps the pids in `pids`, and those of all descendants, to start times. Pids are reused; a start time tells."""
+    """Maps the pids in `pids`, and the pids of all descendants, to start times, which tell reused pids apart."""
     table = _process_table()
     found = {pid: table[pid][1] for pid in pids if pid in table}
     grown = True

@@ -17,8 +17,7 @@ void refuse_in_place(const void* in) {
   if (in_place(in)) throw invalid("this operation has no in-place form");
 }
 
-// Returns the buffer of `count` elements at `in`. Like `out`, it has elements of type `out.type` in
-// `out.memory`.
+// Returns a buffer of `count` elements at `in`, with the type and the memory of `out`.
 ConstBuffer input(const void* in, std::size_t count, const Buffer& out) {
   return {in, count, out.type, out.memory};
 }

@@ -46,8 +46,8 @@ struct Setup {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
   std::string prefix() const { return "tutti/" + config.job_id; }
-  // Makes the transports, and returns their addresses. Every attempt to meet makes new transports, since it
-  // may need another interface.
+  // Makes the transports, and returns their addresses. Every attempt to meet makes new transports, since the
+  // attempt may need another interface.
   Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route,
                                                        const security::SharedCredentials& credentials) {
     transports.clear();

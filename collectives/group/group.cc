@@ -54,7 +54,8 @@ void Group::fail_at_the_end() {
     failure_.note(Status(Code::aborted, members_.describe_this_rank() +
                                             " destroyed the communicator with operations in flight"));
   } else if (std::uncaught_exceptions() > 0) {
-    // The other ranks may be waiting for this rank. So they learn why it leaves, not only that it has left.
+    // The other ranks may be waiting for this rank. The failure tells them why this rank leaves, not only
+    // that it has left.
     failure_.note(Status(Code::aborted,
                          members_.describe_this_rank() + " left the communicator because of an exception"));
   }

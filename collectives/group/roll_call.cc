@@ -11,8 +11,8 @@ namespace tutti {
 
 namespace {
 
-// A rank that waits for all votes has this much more time than the rank that collects them, since only that
-// rank knows whose vote is missing.
+// A rank that waits for all votes has this much more time than the rank that collects them, since only the
+// collecting rank knows whose vote is missing.
 constexpr std::chrono::seconds patience_with_collector{1};
 
 Status not_a_list(const std::string& why) { return Status(Code::invalid_argument, "group: " + why); }
@@ -80,7 +80,7 @@ void RollCall::follow(const Vote& mine, std::span<Vote> votes) {
   constexpr auto forever = std::chrono::nanoseconds::max();
   const CallOptions options{.timeout = std::min(limit_, forever - patience_with_collector) +
                                        patience_with_collector};
-  std::ranges::fill(votes, Vote{.color = -1});  // a shorter list leaves votes out
+  std::ranges::fill(votes, Vote{.color = -1});  // votes stay like this if the collector's list is shorter
   try {
     group_.own_transfers(legs, Composite::group, options).wait();
   } catch (const Error& error) {

@@ -18,9 +18,9 @@ namespace tutti {
 // messages, and dumps contain it (the flight recorder).
 //
 // The driving thread writes it. Any thread may read it at any time, even while the writer is stopped. Each
-// slot's `mark` says what is in the slot. It is cleared before the slot changes and set afterwards, and every
-// other word is stored with release. So a reader that sees a new word also sees that the mark has changed. If
-// the mark is the same before and after an entry was read, the entry is consistent.
+// slot's `mark` says what is in the slot. The mark is cleared before the slot changes and set afterwards, and
+// every other word is stored with release. So a reader that sees a new word also sees that the mark has
+// changed. If the mark is the same before and after an entry was read, the entry is consistent.
 class History {
  public:
   // A time counts nanoseconds of Deadline::Clock; 0 means that it is not known.
