@@ -37,7 +37,7 @@ void retire(Group* group) {
   }
 }
 
-// `place` says where the range of shared memory is that all ranks use, if they share memory.
+// If the ranks share memory, `place` is where their range of that memory lies.
 std::shared_ptr<Group> make_group(const std::shared_ptr<World>& world, std::uint32_t context,
                                   std::vector<int> ranks, std::optional<std::uint64_t> place = {}) {
   std::shared_ptr<Group> group(new Group(world, context, std::move(ranks)), retire);

@@ -21,7 +21,7 @@ nb::object bytes_view(const void* data, std::size_t bytes, int flags) {
 }
 
 // Calls a user's Python function on the driving thread, which does not hold the GIL. An exception fails the
-// operation on all ranks with the exception's text, as it does for a C++ function.
+// operation on all ranks with the exception's text, as an exception of a C++ function does.
 void call_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                    void* state) {
   if (Py_IsInitialized() == 0) throw std::runtime_error("the Python interpreter has ended");

@@ -185,8 +185,8 @@ class ProcessGroupTutti : public c10d::Backend {
   bool in_parts_ = false;  // whether operations are issued as parts of one work
 };
 
-// The destructor calls this function first, on any thread. The function shuts the group down in the way that
-// the host program's threads require.
+// The destructor first calls this function, on any thread, to shut the group down. module.cc sets it to a
+// function that releases the GIL.
 extern void (*before_destruction)(ProcessGroupTutti*);
 
 template <class Issue>

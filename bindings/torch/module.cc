@@ -19,7 +19,7 @@ void raise_interrupt() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// Destroys the backend without the GIL, which the backend's threads may need.
+// Shuts the backend down without holding the GIL, which the backend's threads may need.
 void release_without_gil(ProcessGroupTutti* backend) {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     const py::gil_scoped_release released;

@@ -28,9 +28,9 @@ class World {
   // Forgets that world in a forked child, since it belongs to the parent.
   static void forget_default();
 
-  // Returns a communicator of these ranks of the world. Only they call this, with equal lists. Returns null
-  // if the world has lost a rank; the other callers then get null, too, or have to wait until their time is
-  // up. Throws if a rank does not call in time, or on Ctrl-C. The caller must not hold the GIL.
+  // Returns a communicator of these ranks of the world. Only these ranks call this, with equal lists. Returns
+  // null if the world has lost a rank; the other callers then get null, too, or have to wait until their time
+  // is up. Throws if a rank does not call in time, or on Ctrl-C. The caller must not hold the GIL.
   tutti_comm* make_group(const std::vector<int>& ranks, std::chrono::milliseconds timeout);
 
   const std::shared_ptr<Completions>& completions() const { return completions_; }

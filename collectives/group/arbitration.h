@@ -40,8 +40,9 @@ class Arbitration {
   // `operation` is the operation that failed because of them; null if none did.
   void on_mismatch_on_board(const Operation* operation, const Status& noticed);
   // Called when a note of another member, whose world rank is `origin`, has arrived over the control plane.
-  // `on_blocked`: that member has waited in a call for a long time. `on_question`: it has seen two calls that
-  // differ, and asks for this rank's call. `on_answer`: it answers with the call that it has made.
+  // `on_blocked`: the member has waited in a call for a long time. `on_question`: the member has seen two
+  // calls that differ, and asks for this rank's call. `on_answer`: the member answers with the call that it
+  // has made.
   void on_blocked(int origin, const CallNote& theirs);
   void on_question(int origin, const CallNote& theirs);
   void on_answer(int origin, const CallNote& theirs);

@@ -37,11 +37,12 @@ class Founding {
   Founding(Group& group, std::vector<int> voters, Exchange exchange);
   // Makes one communicator for each color, ordered by key, then by the order of the voters.
   void agree(std::int64_t color, int key);
-  // Makes one communicator of all voters, who pass the same color, in their order.
+  // Makes one communicator of all voters, in the order of the voters. All of them must pass the same color.
   void agree_together(std::int64_t color);
 
-  // After that, these return the context number, the new communicator's members as world ranks, and the place
-  // of the members' range of shared memory, or nothing if they do not share memory.
+  // After `agree` or `agree_together`, these return the context number, the new communicator's members as
+  // world ranks, and the place of the members' range of shared memory, or nothing if they do not share
+  // memory.
   std::uint32_t number() const { return number_; }
   const std::vector<int>& ranks() const { return ranks_; }
   std::optional<std::uint64_t> place() const { return place_; }

@@ -45,8 +45,7 @@ Group::~Group() {
   sharing_.clear();
 }
 
-// Gives up the operations in flight, and tells the other members that this rank leaves unexpectedly, if it
-// does.
+// Gives up the operations in flight. If this rank leaves unexpectedly, tells the other members so.
 void Group::fail_at_the_end() {
   const DriverGuard guard(driver_);
   arbitration_.settle_now();

@@ -91,7 +91,7 @@ class HostMemory final : public SharedSegmentEvents {
 class SharedRange final : public SharedSegment {
  public:
   // Only `HostMemory` makes ranges. `positions` are the members' positions among the host's ranks. `giver` is
-  // the word of the rank that has handed out the range, or null if it cannot be handed out again.
+  // the word of the rank that has handed out the range, or null if the range cannot be handed out again.
   SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<std::byte> all,
               std::vector<std::size_t> positions, std::size_t own, SharedSegmentEvents& events);
   // Tells the other members that this member has released the range. The last member to do so frees the

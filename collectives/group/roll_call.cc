@@ -40,7 +40,7 @@ Status RollCall::check() const {
   return not_a_list(group_.describe(group_.rank()) + " is not listed, so it must not call");
 }
 
-// FNV-1a, a rank at a time (Fowler, Noll and Vo).
+// Computes FNV-1a (Fowler, Noll and Vo), a rank at a time.
 std::int64_t RollCall::digest() const {
   std::uint64_t state = 0xcbf29ce484222325;
   for (const int rank : ranks_) state = (state ^ static_cast<std::uint64_t>(rank)) * 0x100000001b3;

@@ -25,7 +25,7 @@ namespace tutti {
 //     that a rank may run ahead of others;
 //   - a few pages, used in turn, for payloads that do not fit into a slot;
 //   - a window, through which larger operations move their data, one operation at a time;
-//   - room for the reason, if the rank has failed.
+//   - room for the reason why the rank has failed, if it has.
 //
 // Order. A rank that signals writes data, then its slot's phase with release. A rank that awaits the signal
 // reads that phase with acquire, then the data. Two ranks that are awake need nothing else.
