@@ -84,7 +84,7 @@ class Ideal:
     peer's."""
 
     name: str
-    ours: tuple  # the variants of tutti whose times are compared with it
+    ours: tuple  # the variants of tutti whose times are compared with this least time
     cell: Cell
     metric: str  # of perf_limits: a time in us, or a rate in GB/s for the cell's bytes
 
