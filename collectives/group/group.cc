@@ -45,8 +45,7 @@ Group::~Group() {
   sharing_.clear();
 }
 
-// Gives up the operations in flight, and tells the other members that this rank leaves unexpectedly, if it
-// does.
+// Gives up the operations in flight. If this rank leaves unexpectedly, tells the other members so.
 void Group::fail_at_the_end() {
   const DriverGuard guard(driver_);
   arbitration_.settle_now();
@@ -54,8 +53,8 @@ void Group::fail_at_the_end() {
     failure_.note(Status(Code::aborted, members_.describe_this_rank() +
                                             " destroyed the communicator with operations in flight"));
   } else if (std::uncaught_exceptions() > 0) {
-    // The other ranks may be waiting for this rank. So this tells them why it leaves, not only that it has
-    // left.
+    // The other ranks may be waiting for this rank. The failure tells them why this rank leaves, not only
+    // that it has left.
     failure_.note(Status(Code::aborted,
                          members_.describe_this_rank() + " left the communicator because of an exception"));
   }
@@ -157,7 +156,8 @@ void Group::on_call_note(const ControlNote& note, const CallNote& call) {
 
 void Group::on_member_lost(int, const Status& why) { failure_.suspect(shared_.first_cause(why)); }
 
-// The room is for a thousand communicators of all ranks of the host, or less (docs/seams/communicators.md).
+// The memory has room for at most 1024 more communicators of all ranks of the host
+// (docs/seams/communicators.md).
 void Group::open_host_memory(Deadline deadline) {
   constexpr std::uint64_t most_communicators = 1024;
   std::vector<int> here;
