@@ -202,7 +202,7 @@ bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;
   ++repetition_;
-  if (repetition_ == repeat.times) {  // the steps that follow count from the start again
+  if (repetition_ == repeat.times) {  // the steps after the repeated ones count from the start
     shift_ = 0;
     signals_before_ -= static_cast<std::uint32_t>(repeat.times - 1) * repeat.signals;
     return false;

@@ -299,7 +299,7 @@ void scan(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   });
 }
 
-// Every rank signals and awaits all others, as with the flags of a barrier.
+// Every rank signals, and awaits the signals of all others.
 void barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const std::uint32_t arrived = builder.signal();
   for (const int peer : everybody(problem)) builder.await(peer, arrived);

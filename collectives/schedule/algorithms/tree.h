@@ -4,11 +4,12 @@
 
 namespace tutti {
 
-// A `TreeNode` is a rank's place in a k-nomial tree over contiguous ranges of ranks. A range is cut into k
-// parts. The part that contains the range's head keeps that head. The first rank of each other part becomes
-// its head, and a child of the range's head. For every root, subtrees stay contiguous, so data in rank order
-// needs no rotation and operands meet in rank order. With root 0 and a power of k ranks, it is the usual
-// binomial or k-nomial tree. Depth: ceil(log_k p).
+// A `TreeNode` is a rank's place in a k-nomial tree over contiguous ranges of ranks. Each range has a head;
+// the root is the head of the whole range. A range is cut into k parts. The range's head is also the head of
+// the part that contains it. The first rank of each other part becomes the head of that part, and a child of
+// the range's head. For every root, subtrees stay contiguous, so data in rank order needs no rotation and
+// operands meet in rank order. With root 0 and a power of k ranks, it is the usual binomial or k-nomial tree.
+// Depth: ceil(log_k p).
 struct TreeNode {
   struct Child {
     int rank;
