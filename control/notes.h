@@ -119,7 +119,7 @@ struct ShrinkNote {
   std::uint32_t context = 0;     // the communicator that shrinks
   std::uint32_t attempt = 0;     // counts attempts: another may follow a refusal or a timeout
   std::uint32_t round = 0;       // counts proposals
-  std::uint32_t generation = 0;  // join: the sender's; commit: that of the new communicator
+  std::uint32_t generation = 0;  // join: the sender's; commit: the new communicator's
   std::uint32_t number = 0;      // the new context; join, object: the lowest number that the sender can take
   std::uint32_t needed = 0;      // join: the least number of members that the sender accepts
   std::uint64_t completed = 0;   // collectives completed by the sender; commit: by all

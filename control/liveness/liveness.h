@@ -24,7 +24,7 @@ struct LivenessOptions {
   std::uint16_t last_port = 0;
   std::chrono::nanoseconds limit{std::chrono::seconds(10)};
   security::SharedCredentials credentials = {};                   // null if connections have no guard
-  std::chrono::nanoseconds hello_limit{std::chrono::seconds(5)};  // for a new connection to say who it is
+  std::chrono::nanoseconds hello_limit{std::chrono::seconds(5)};  // time for a new connection's hello
 };
 
 // `Liveness` is the control plane over TCP (docs/protocol.md): a thread that runs an Overlay.
@@ -39,8 +39,8 @@ class Liveness final : public ControlPlane {
   // Sets this rank and the others. It must be called before `start`.
   void meet(int rank, std::vector<PeerInfo> peers);
   // Waits until this rank is linked with all its neighbours that are still alive. It returns `timeout` if
-  // that has not happened by the deadline. Its message says which rank could not be reached, at which
-  // address, and why. It returns `resource_exhausted` at once if this process lacks the descriptors.
+  // that has not happened by the deadline. The error's message says which rank could not be reached, at which
+  // address, and why. The function returns `resource_exhausted` at once if descriptors have run out.
   Status wait_linked(Deadline deadline);
 
   void start(ControlEvents& events) override;

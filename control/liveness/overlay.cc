@@ -21,7 +21,8 @@ constexpr std::chrono::seconds first_contact{10};
 constexpr std::chrono::seconds others_turn{1};
 constexpr std::chrono::milliseconds goodbye_limit{500};
 constexpr int heartbeats_per_limit = 4;
-// A rank has few neighbours, so few connections at once are strangers that will become welcome.
+// A rank has few neighbours, so at most a few of the strangers at its port are neighbours that have not said
+// hello yet.
 constexpr std::size_t most_strangers = 64;
 
 // This is the finaliser of splitmix64 (Steele, Lea, Flood 2014).
@@ -55,7 +56,7 @@ Overlay::Overlay(OverlayOptions options, Descriptor listener, ControlEvents& eve
 }
 
 void Overlay::start(Clock::time_point now) {
-  static_cast<void>(listener_->start(options_.rank));  // a PollLoop can watch anything
+  static_cast<void>(listener_->start(options_.rank));  // cannot fail: a PollLoop can watch any descriptor
   both_tried_at_ = now + 2 * others_turn;
   mend(now, now);
 }
