@@ -10,7 +10,7 @@ namespace tutti {
 class Topology;
 
 // A `Problem` is everything that an algorithm may read to emit one rank's steps. It has no pointers to data.
-// Besides `rank`, two ranks may have different values only if their messages still match.
+// Apart from `rank`, the values of two ranks may differ only if their messages still match.
 //
 // The sizes of the buffers, in elements, for n = `count` and p = `size`:
 //

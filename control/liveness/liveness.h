@@ -36,7 +36,7 @@ class Liveness final : public ControlPlane {
 
   // Returns the address that the other ranks need, under `liveness::address_name`.
   std::string address() const { return liveness::format(address_); }
-  // Sets this rank and the others. It must be called before `start`.
+  // Says which rank this is, and which peers there are. It must be called before `start`.
   void meet(int rank, std::vector<PeerInfo> peers);
   // Waits until this rank is linked with all its neighbours that are still alive. It returns `timeout` if
   // that has not happened by the deadline. The error's message says which rank could not be reached, at which
@@ -69,7 +69,7 @@ class Liveness final : public ControlPlane {
   std::mutex mutex_;
   std::vector<Command> commands_;
   Status unlinked_{Code::timeout, "the control thread has not run yet"};
-  std::unique_ptr<liveness::Overlay> overlay_;  // used by the thread alone, once it runs
+  std::unique_ptr<liveness::Overlay> overlay_;  // once `thread_` runs, only that thread uses it
   std::thread thread_;
 };
 

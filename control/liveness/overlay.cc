@@ -159,8 +159,8 @@ void Overlay::pass_on(const Frame& frame, int except) {
   }
 }
 
-// Passes the frame to the linked rank that is nearest to its target. While the ring changes, that could be
-// `from`, but the frame does not go back there.
+// Passes the frame to the linked rank that is nearest to its target. While the ring changes, that rank could
+// be `from`, but a frame never goes back.
 void Overlay::route(Frame& frame, int from) {
   const int target = static_cast<int>(frame.target);
   if (frame.hops == 0 || fenced_ || !is_here(target)) return;
@@ -225,7 +225,7 @@ void Overlay::on_left(int rank, int from) {
   made.target = static_cast<std::uint32_t>(rank);
   pass_on(made, from);
   remove(rank, Presence::left);
-  // When one rank leaves, the others usually leave as well.
+  // New links are made only later, since usually all ranks leave at about the same time.
   const auto later = Clock::now() + others_turn;
   if (stop_at_ == never) mend(later, later);
   events_.on_left(rank);
