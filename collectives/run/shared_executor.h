@@ -22,7 +22,7 @@ namespace tutti {
 // execution has ended.
 struct SharedRun {
   const Schedule* schedule = nullptr;
-  const FlatSchedule* flat = nullptr;  // its flat form, if it has one
+  const FlatSchedule* flat = nullptr;  // its flat form (see FlatSchedule), if it has one
   const RunBinding* binding = nullptr;
   bool passes_caches = false;  // outputs are written past the caches (non-temporal stores)
   // True if combining may fail. Then no rank finishes before all ranks have combined. Equal on all ranks.
@@ -103,9 +103,9 @@ class SharedExecutor {
   void signal(std::uint32_t index);
   bool arrived(int peer, std::uint32_t index);
   bool patiently_arrived(int peer, std::uint32_t index);
-  // A signal is polled this often before the driver gets a chance to poll other sources, since most signals
-  // arrive within a few hundred nanoseconds. Only the first polls are made back to back, since each poll
-  // takes the cache line away from the peer that is about to write it.
+  // A patient rank polls a signal `patient_looks` times before the driver may poll other sources, since most
+  // signals arrive within a few hundred nanoseconds. Only the first `eager_looks` polls follow each other
+  // without a pause, since each poll takes the cache line away from the peer that is about to write it.
   static constexpr int eager_looks = 8;
   static constexpr int patient_looks = 96;
   bool seen(int peer, std::uint32_t index) const;
