@@ -16,8 +16,8 @@ namespace tutti {
 
 class Store;
 
-// `InitOptions` are the options of `init`. `init` fills in empty members from the URL, and those
-// that are still empty from the environment.
+// `InitOptions` are the options of `init`. `init` fills in empty members from the URL, and then from the
+// environment.
 struct InitOptions {
   // "env://", "tcp://host:port?rank=0&world_size=2" or "file:///path?rank=0&world_size=2". If it is empty,
   // TUTTI_INIT_METHOD applies, or else the launcher's variables.

@@ -36,7 +36,7 @@ struct StoreServerOptions {
   bool ranks_hold = false;
   std::size_t max_bytes = std::size_t{1} << 30;  // of keys and values
   // Limits the bytes of requests and responses in progress, and of the keys that requests wait for. Small
-  // requests are accepted even beyond it.
+  // requests are accepted even beyond this limit.
   std::size_t max_buffered_bytes = std::size_t{1} << 29;
   // `greeting_timeout` limits a stranger's greeting and first request. `frame_timeout` limits the wait for
   // the next part of a request that a client has begun, or for the client to read the next part of a
