@@ -17,7 +17,7 @@ namespace tutti {
 //
 // Fails with `invalid_argument`. The error names a variable and its wrong value, or two settings that
 // contradict each other, or everything that was found and what each source lacks. `own_addresses` are the
-// addresses of this host; they serve to find it in NODES_IPS.
+// addresses of this host; they serve to find this host in NODES_IPS.
 Result<Launch> discover(const LaunchArguments& arguments, const Environment& environment,
                         const std::vector<std::string>& own_addresses = {});
 

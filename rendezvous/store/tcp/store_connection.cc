@@ -138,7 +138,7 @@ void StoreConnection::serve() {
   parked_.answer = [this](Frame frame) { reply(std::move(frame)); };
   Frame response = state_.service.handle(*request, parked_);
   if (response != nullptr) return reply(std::move(response));
-  // The keys of a parked request take as much memory as its text did.
+  // The memory of a parked request stays reserved, since its keys take as much memory as its text did.
   const auto limit = static_cast<std::uint64_t>(longest_wait.count());
   park(std::chrono::milliseconds(std::min(request->wait_milliseconds(), limit)));
 }
