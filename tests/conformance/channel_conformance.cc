@@ -45,7 +45,7 @@ TEST_P(ChannelConformance, DefaultLimits) {
   }
 }
 
-// Both ends use the smaller one of each limit, whichever end has set it.
+// Both ends use the smaller value of each limit, whichever end has set it.
 TEST_P(ChannelConformance, LimitsMayDiffer) {
   const MessageLimits other{.eager = 100'000, .credit = 6000, .fragment = 100'000};
   World world(GetParam(), 3, {.small_buffers = true, .limits = other, .limits_of_rank_0 = tiny});

@@ -42,7 +42,7 @@ constexpr std::size_t large = 200'000;
 // `Transfer` is one large message from rank 0 to rank 1.
 struct Transfer {
   explicit Transfer(const MessageTag& tag) : send(large, tag, 1), recv(large, 0, tag) {}
-  // Cancels one end unless it has ended. Returns true if it had not.
+  // Cancels one end if it still runs. Returns whether it did.
   bool cancel(World& world, int end) {
     bool running = false;
     world[end].drive([&] {

@@ -237,7 +237,7 @@ void wait_until(const std::function<bool()>& condition) {
 }
 
 // `Slowness` describes an operation in which one rank is slow. It counts the other ranks on which the
-// operation has failed, and says whether the operation has ended on the slow one.
+// operation has failed, and says whether the operation has ended on the slow rank.
 struct Slowness {
   const int others;
   std::atomic<int> failed{0};
@@ -258,8 +258,8 @@ __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const v
   }
 }
 
-// An operation has failed on all ranks but one, which is still in the middle of it. That rank must not write
-// to the buffers of the other ranks, since they may already use them for something else.
+// An operation has failed on all ranks but one, which is still in the middle of it. The slow rank must not
+// write to the buffers of the other ranks, since those ranks may already use their buffers again.
 TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
   Slowness slow{size() - 1};
   on_each([&slow](Communicator& comm) {
