@@ -59,7 +59,7 @@ struct Transfer {
 
 // An `Allocation` is memory from `Communicator::allocate`. The memory is freed soon after all ranks have
 // destroyed their `Allocation`. While an `Allocation` lives, operations in flight continue even after the
-// last `Communicator` has been destroyed, and the other ranks do not learn that this one has left.
+// last `Communicator` has been destroyed, and the other ranks do not learn that this rank has left.
 //
 // Thread rule: any thread may destroy it, when no other thread uses it.
 class TUTTI_API Allocation {
@@ -129,8 +129,8 @@ class TUTTI_API Registration {
 // this sense. `send` and `recv` match by tag and may be issued concurrently.
 class TUTTI_API Communicator {
  public:
-  // Makes an empty communicator; one that was moved from is empty, too. Every call on it throws `Error`
-  // (invalid_argument) until another communicator is assigned to it.
+  // Makes an empty communicator. A communicator that was moved from is empty, too. Every call on an empty
+  // communicator throws `Error` (invalid_argument) until another communicator is assigned to it.
   Communicator() = default;
   Communicator(Communicator&&) noexcept = default;
   Communicator& operator=(Communicator&&) noexcept = default;
@@ -216,8 +216,8 @@ class TUTTI_API Communicator {
   std::optional<Communicator> split(int color, int key = 0);
 
   // Makes a communicator of some ranks, as MPI_Comm_create_group does. Only the listed ranks call it; the
-  // others take no part and do not learn of it. All callers pass the same `ranks`, which are ranks of this
-  // communicator, in the order of their ranks in the new one. Threads that make groups at the same time must
+  // others take no part and do not learn of it. All callers pass the same `ranks`: ranks of this
+  // communicator, in the order that they get in the new one. Threads that make groups at the same time must
   // pass different keys. `algorithm` is ignored. The call blocks. It throws `Error`: invalid_argument at once
   // if the list leaves out this rank, names a rank twice, or names a rank that does not exist; mismatch if a
   // rank passes another list; timeout, which names a rank that has not called. This communicator then fails,
