@@ -39,8 +39,8 @@ Result<Entry> Entrance::take_seat() {
   return seat;
 }
 
-// Obtains this rank's addresses. The rank must have them before it arrives: rank 0 may then make the table,
-// which contains them.
+// Obtains this rank's addresses. The rank must have them before it arrives: once all ranks have arrived, rank
+// 0 makes the table, which contains the addresses.
 Status Entrance::introduce() {
   if (!meeting_.options.addresses || introduced_) return {};
   Result<std::map<std::string, std::string>> addresses = meeting_.options.addresses();

@@ -135,7 +135,7 @@ Result<Secret> PmiClient::receive_line(Deadline deadline) {
   return text;
 }
 
-// Remembers a failure, since it is no longer known which request the next answer belongs to.
+// Remembers a failure. After it, the next answer may belong to an earlier request.
 Status PmiClient::fail(const Status& status) {
   status_ =
       Status(Code::invalid_argument, "the launcher does not serve PMI (PMI_FD is " + std::to_string(number_) +

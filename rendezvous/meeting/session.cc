@@ -328,8 +328,8 @@ Result<Session> SessionMaker::follow(Announcer& announcer) const {
   const bool same_host = text->boot_id == boot_id();
   for (const SessionText::Endpoint& endpoint : text->endpoints) {
     const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
-    // Skips the loopback address of another host, since it leads to this host. An endpoint that is a name is
-    // resolved.
+    // Skips the loopback address of another host, since here it leads to this host. An endpoint that is a
+    // name is resolved.
     if (address && address->is_loopback() && !same_host) continue;
     const Deadline limit = earlier(deadline_, Deadline::after(endpoint_limit));
     Result<std::vector<SocketAddress>> targets =

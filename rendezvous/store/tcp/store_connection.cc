@@ -156,7 +156,7 @@ void StoreConnection::parked_expired() { reply(state_.service.expire(parked_)); 
 
 void StoreConnection::reply(Frame frame) {
   asio::error_code ignored;
-  wire_.socket().cancel(ignored);  // ends the watch of a parked request
+  wire_.socket().cancel(ignored);  // ends the wait that `park` began
   release();
   if (frame->size() > receive_step && is_over_budget()) return close();
   response_ = std::move(frame);

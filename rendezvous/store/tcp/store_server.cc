@@ -244,7 +244,8 @@ void StoreServer::Impl::pause_accepting(Listener& listener, int why) {
 
 void StoreServer::Impl::adopt(Descriptor descriptor) {
   auto& list = list_of(Standing::stranger);
-  // The oldest stranger of a crowd goes, since it had the most time. A client that was only slow tries again.
+  // The oldest stranger of the largest crowd is dropped, since it had the most time. A client that was only
+  // slow tries again.
   const auto crowd_of = [this](StoreConnection* known) {
     return security::Crowd{clients_.at(known).origin, known->has_begun()};
   };
@@ -269,7 +270,7 @@ void StoreServer::Impl::adopt(Descriptor descriptor) {
 }
 
 // Drops a client that has been silent for too long, and returns whether there was one. A busy client stays. A
-// waiting one is dropped only if the server is full and its clients are ranks that hold keys.
+// waiting client is dropped only if the server is full and its clients are ranks that hold keys.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {

@@ -36,7 +36,7 @@ class StoreService {
   };
 
   // `Parked` is the state of a connection: its GET or WAIT that waits for missing keys, the prefix that it
-  // holds, and its will. The connection owns it, and must pass it to `leave` before it is destroyed.
+  // holds, and its will. The connection owns its `Parked`, and must pass it to `leave` before it destroys it.
   struct Parked {
     std::vector<std::string> keys;
     bool wants_values = false;
