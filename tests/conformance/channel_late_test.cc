@@ -1,4 +1,4 @@
-// Tests that everything above a channel waits for messages that end late after they were cancelled.
+// Tests that all code above a channel waits for cancelled messages that end late.
 #include <deque>
 #include <random>
 #include <vector>

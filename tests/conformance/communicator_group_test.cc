@@ -47,7 +47,7 @@ TEST_P(CommunicatorGroup, OnlyTheListedRanksTakePart) {
 }
 
 // Ranks make groups in different orders, and several threads make groups at once. So the numbers that they
-// propose collide.
+// propose for the groups collide.
 TEST_P(CommunicatorGroup, GroupsThatOverlapDoNotMix) {
   Cluster ranks(4, options());
   ranks.run([](Communicator& comm) {

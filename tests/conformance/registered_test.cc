@@ -69,7 +69,8 @@ std::vector<CollectiveCase> cases(int size) {
   return all;
 }
 
-// Runs a case on this rank. `in_place`: whether the case must use registered memory directly, without copies.
+// Runs a case on this rank. With `in_place`, the case must work on registered memory directly; otherwise it
+// must copy.
 void run(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory, bool in_place) {
   const std::uint64_t before = comm.statistics().registered_operations;
   const std::string wrong = run_case(comm, test, memory);
@@ -245,9 +246,9 @@ struct Slowness {
 };
 
 // Adds two operands. If there is a `state`, as on the slow rank, first waits until the operation has failed
-// on all other ranks. Those may use their buffers again by then, so this function may read what they write.
-// That race is harmless, because the result is thrown away. The thread sanitizer sees it only because the
-// ranks are threads of one process.
+// on all other ranks. Those ranks may use their buffers again by then, so this function may read what they
+// write. That race is harmless, because the result is thrown away. The thread sanitizer sees it only because
+// the ranks are threads of one process.
 __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const void* right, void* out,
                                                        std::size_t elements, DataType, void* state) {
   if (const auto* const slow = static_cast<const Slowness*>(state))

@@ -154,7 +154,7 @@ TEST(StoreWills, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   }
 }
 
-// `Meeting` is a rank that waits for another one to arrive, and counts how often the library checks for an
+// `Meeting` is a rank that waits for another rank to arrive, and counts how often the library checks for an
 // interruption.
 class Meeting {
  public:
