@@ -188,7 +188,7 @@ typedef struct tutti_statistics {
   uint64_t bytes_sent;
   uint64_t bytes_received;
   uint64_t connections;
-  uint64_t bytes_in_place; /* of those received, written by the peer straight into registered memory */
+  uint64_t bytes_in_place; /* received bytes that peers wrote straight into registered memory */
 } tutti_statistics;
 #define TUTTI_STATISTICS_INIT \
   { sizeof(tutti_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -201,9 +201,9 @@ TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 /* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, collectives copy
  * nothing in or out if, on all ranks, their buffers lie in such memory and hold 128 KiB or more per rank (see
- * Communicator::allocate). Other ranks then write into it during the operation, and may still finish a piece
- * of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host lacks memory.
- * Collective and blocking. Ranks may pass different sizes. */
+ * Communicator::allocate). Other ranks then write into this memory during the operation, and may still finish
+ * a piece of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host lacks
+ * memory. Collective and blocking. Ranks may pass different sizes. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
 TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
 TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);

@@ -210,7 +210,7 @@ class TUTTI_API Communicator {
   // fails. The array is copied; the buffers are not.
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 
-  // Makes one communicator for each color. It holds the ranks with that `color`, ordered by `key`, then by
+  // Makes one communicator for each color. Each holds the ranks with one `color`, ordered by `key`, then by
   // rank, and shares the connections and the memory of this world: it takes no descriptor and no thread.
   // Ranks that pass `no_color` get no value. The call is collective and blocks; it throws `Error`.
   std::optional<Communicator> split(int color, int key = 0);
