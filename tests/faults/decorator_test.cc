@@ -85,8 +85,8 @@ TEST_P(Decorator, LateMessagesDoNoHarm) {
   }
 }
 
-// Only a timeout reveals the loss. These ranks have no control connections over which the leader could ask
-// which rank is late, so each rank's error names the rank that it was waiting for.
+// Only a timeout reveals the loss. These ranks have no control connections, so the leader cannot ask which
+// rank is late. Instead, each rank's error names the rank that it was waiting for.
 TEST_P(Decorator, ALostMessageIsATimeout) {
   for (const std::uint64_t at : {0, 3}) {
     for (const Outcome& outcome :

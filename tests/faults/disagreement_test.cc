@@ -48,8 +48,8 @@ struct Pair {
   std::string what, odd, usual;
 };
 
-// Returns the rank that each of three ranks blames when rank `odd` makes a different call: `odd`, or none
-// (-1). Checks that the errors of all ranks name the call of `odd` and that of another rank.
+// Rank `odd` of three ranks makes a different call. Returns the rank that each rank blames: `odd`, or none
+// (-1). Checks that every rank's error names the call of `odd` and the call of another rank.
 std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
   std::vector<int> blamed;
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -74,7 +74,7 @@ std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
 }
 
 // Each of three ranks in turn makes a different call. If all ranks call in time, the majority is known, and
-// all blame the odd one. On a busy machine that may take several runs.
+// all blame rank `odd`. On a busy machine, it may take several runs until all ranks call in time.
 TEST_P(OddOne, IsBlamedByAllRanks) {
   const std::vector<Pair> pairs = {
       {"kind", "broadcast(count=3000, float32, root=0)", "all_reduce(count=3000, float32, sum)"},

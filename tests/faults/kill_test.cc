@@ -1,5 +1,5 @@
-// Tests SIGKILL of any rank during any collective: all others learn which rank it was, and continue without
-// it.
+// Tests SIGKILL of any rank during any collective. All other ranks learn which rank was killed, and continue
+// without it.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*Kill*' --runs 50 --seed 7
 

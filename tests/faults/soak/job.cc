@@ -23,8 +23,8 @@ namespace {
 constexpr std::chrono::milliseconds between_looks{2};
 constexpr int patience = 150'000;  // five minutes, counted in looks at the ranks
 
-// Returns the environment variables of a rank. The time limits in them are so long that only deadlines of the
-// plan can pass, even on a slow machine.
+// Returns the environment variables of a rank. Its time limits are so long that only deadlines of the plan
+// can pass, even on a slow machine.
 std::vector<std::string> environment(const Episode& episode, int rank, const std::string& store) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -92,8 +92,7 @@ int Job::pause_of(int number) const {
   return longest / static_cast<int>(between_looks.count());
 }
 
-// Checks whether the rank has ended, and returns true if it has. Continues a rank that was stopped for long
-// enough.
+// Returns whether the rank has ended. Resumes a rank that has been stopped for long enough.
 bool Job::look(Rank& rank) {
   if (rank.ended) return true;
   int status = 0;
