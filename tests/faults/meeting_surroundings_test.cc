@@ -73,7 +73,7 @@ TEST(MeetingWithoutAWay, SpeaksOfInit) {
     const auto failure = world.failure(rank);
     ASSERT_TRUE(failure) << world.report();
     EXPECT_EQ(failure->code, "peer_lost") << failure->message;
-    // All ranks report the error of the rank that noticed it first.
+    // All ranks report the error of the rank that noticed the problem first.
     EXPECT_TRUE(failure->message.starts_with("rank ")) << failure->message;
     EXPECT_NE(failure->message.find(": init() "), std::string::npos) << failure->message;
   }

@@ -1,4 +1,5 @@
-// Tests that the shared library, which runs in its host's address space, exports its own names and no others.
+// Tests that the shared library exports its own names and no others. Any other name could clash with a name
+// of the program that loads the library.
 #include <algorithm>
 #include <array>
 #include <cstdio>

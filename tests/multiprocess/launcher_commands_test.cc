@@ -5,7 +5,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Tests the commands other than `run` as a whole, including their output.
+// Tests every command except `run`, including its output.
 namespace tutti::launcher_test {
 namespace {
 

@@ -71,9 +71,9 @@ std::vector<CollectiveCase> collective_matrix(int size);
 // Returns whether to test all combinations. Under a sanitizer, where they take minutes, it returns false
 // unless TEST_ALL is set, as by `./dev test --all`.
 bool test_all();
-// Returns the matrix if `test_all()`. Otherwise returns a part of it that covers all pairs: any two values of
-// kind, type, operation, count and place (in or out of place) that can be combined are combined at least
-// once. The part depends on `size`.
+// Returns the matrix if `test_all()`. Otherwise returns a part of it that covers all pairs. A pair is any two
+// values of kind, type, operation, count and place (in or out of place). If a pair is in the matrix, it is
+// also in the part. The part depends on `size`.
 std::vector<CollectiveCase> tested_matrix(int size);
 
 }  // namespace tutti::test

@@ -23,8 +23,8 @@ namespace {
 constexpr std::chrono::milliseconds between_looks{2};
 constexpr int patience = 150'000;  // five minutes, counted in looks at the ranks
 
-// Returns the environment variables of a rank. Its time limits are so long that only deadlines of the plan
-// can pass, even on a slow machine.
+// Returns the environment variables of a rank. The rank's time limits are so long that only deadlines of the
+// plan can pass, even on a slow machine.
 std::vector<std::string> environment(const Episode& episode, int rank, const std::string& store) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {

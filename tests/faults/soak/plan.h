@@ -34,7 +34,7 @@ struct Fault {
     pair,      // SIGKILL, and another SIGKILL to rank `second` while the survivors shrink
     abort,     // Communicator::abort, from another thread
     late,      // makes no call; from that step on, operations time out after `milliseconds`
-    disagree,  // makes another call first
+    disagree,  // makes a different call first
     stop,      // SIGSTOP, and SIGCONT `milliseconds` later
     delay,     // makes its calls `milliseconds` late
   };

@@ -94,7 +94,7 @@ void Player::play(const Round& round) {
 }
 
 // Carries out the fault in a second thread, while the rank continues. But if the rank is to be late, to pause
-// or to make another call, the rank waits for that thread.
+// or to make a different call, the rank waits for that thread.
 void Player::come_to(const Fault& fault) {
   std::this_thread::sleep_for(microseconds(fault.microseconds));
   switch (fault.kind) {
