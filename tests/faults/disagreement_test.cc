@@ -107,14 +107,14 @@ INSTANTIATE_TEST_SUITE_P(, OddOne, testing::Values("tcp", "shm"),
 
 class Late : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// Returns the ranks that a timeout's message describes as `what`, or an empty text if it names none.
+// Returns the ranks that a timeout's message describes as `what`, or an empty text if the message names none.
 std::string named_as(const std::string& what, const std::string& message) {
   const std::size_t begin = message.find("; " + what + ": ");
   return begin == message.npos ? "" : message.substr(begin + 2, message.find(';', begin + 2) - begin - 2);
 }
 
-// On a busy machine, some ranks may not answer within 100 ms. They are named as not answering, and the late
-// rank may be among them. But no other rank is named as late.
+// On a busy machine, some ranks may not answer within 100 ms. The timeout names them as not answering, and
+// the late rank may be among them. But it names no other rank as late.
 TEST_P(Late, IsNamedByTheTimeout) {
   const auto& [size, transport] = GetParam();
   for (const int who : {0, size - 1}) {

@@ -59,7 +59,7 @@ TEST(MeetingWithoutLoopback, SaysSo) {
   EXPECT_EQ(job.wait(), 1) << job.report();
   EXPECT_NE(job.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
       << job.report();
-  // No rank may wait until its time limit for something that cannot happen.
+  // Ranks that cannot meet must not wait until their time limit.
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(100));
 }
 

@@ -1,4 +1,4 @@
-// Tests that processes that do not belong to the job neither disturb it nor make its memory grow.
+// Tests that strangers (processes outside the job) neither disturb the job nor make its memory grow.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -1,4 +1,4 @@
-// Tests ranks in a difficult environment: the machine, or the program around them.
+// Tests ranks on a difficult machine, or in a difficult program.
 #include <deque>
 #include <filesystem>
 #include <fstream>

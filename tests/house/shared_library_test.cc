@@ -44,7 +44,7 @@ TEST(SharedLibrary, ExportsOnlyOurNames) {
   const std::vector<std::string> lines = lines_of("nm -DC --defined-only '" SHARED_LIBRARY "'");
   ASSERT_GT(lines.size(), 5u) << "nm lists nothing";
   for (const std::string& line : lines) {
-    // "0000000000001f90 T tutti::Status::Status(...)"
+    // A line looks like this: "0000000000001f90 T tutti::Status::Status(...)".
     const std::string name = line.substr(line.find(' ', line.find(' ') + 1) + 1);
     EXPECT_TRUE(is_ours(name)) << line;
   }

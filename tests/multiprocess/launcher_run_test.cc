@@ -70,8 +70,8 @@ TEST(LauncherRun, ProgramsOptionsAreItsOwn) {
   EXPECT_EQ(tutti({"run", "--np", "1", "echo", "-n", "--help"}).out, "--help");
 }
 
-// Runs three ranks. Rank 1 kills itself. Once the launcher knows that, the others run the script `others`. In
-// this script, `gone RANK` waits until the launcher knows that the rank has ended.
+// Runs three ranks. Rank 1 kills itself. Once the launcher knows that rank 1 has ended, the others run the
+// script `others`. In this script, `gone RANK` waits until the launcher knows that rank RANK has ended.
 Ended run_with_recovery(const std::string& others) {
   const test::ScratchFolder folder;
   const std::string pid = folder / "pid.";

@@ -32,7 +32,7 @@ class ScheduleCase {
 };
 
 // Proves an algorithm on one case, without a network and without data: every element is an expression over
-// (rank, element) contributions. It checks that
+// (rank, element) contributions. Checks that
 //
 // clang-format off
 //   - every message is sent and received once, with the same length;

@@ -42,7 +42,8 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-// Runs collectives of small and large sizes, so that some are sent as one message and others as many.
+// Runs collectives of small and large sizes, so that some are sent as one message and others as many
+// messages.
 void compute(Communicator& comm, int round) {
   const int p = comm.size(), rank = comm.rank();
   for (const std::size_t count : {std::size_t{1}, round % 20 == 19 ? std::size_t{300'000} : 1000}) {

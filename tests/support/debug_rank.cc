@@ -37,7 +37,7 @@ void late(Communicator& comm, std::vector<float>& data) {
   work.wait();
 }
 
-// The last rank makes no call here either.
+// The last rank does not call `split`.
 void late_to_split(Communicator& comm) {
   if (comm.rank() == comm.size() - 1) stay();
   issued();

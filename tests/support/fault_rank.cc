@@ -1,6 +1,6 @@
 // This is a program for ranks of a test in which something fails: `fault_rank [shrink LEFT LEAST] MODE...`.
 //   loop KIND COUNT   one collective after the other until one fails
-//   idle              makes no calls, and reads the communicator's status until that is not ok
+//   idle              makes no calls, and reads the communicator's status until it is an error
 //   split KIND COUNT  as `loop`, on communicators that each have half of the ranks
 //   compute SECONDS   all but rank 0 wait in a barrier while rank 0 computes; then all leave
 //   late WHO          rank WHO makes no call; the others call all_reduce a little later, for 2 s at most

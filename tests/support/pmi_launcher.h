@@ -94,7 +94,7 @@ class PmiLauncher {
   }
   void say(std::size_t rank, const std::string& answer) {
     const std::string line = "cmd=" + answer + "\n";
-    // A rank that has given up is no longer there.
+    // The rank may have given up and closed its socket.
     static_cast<void>(send(ours_[rank].get(), line.data(), line.size(), MSG_NOSIGNAL));
   }
   static std::string value_in(const std::string& line, const std::string& name) {

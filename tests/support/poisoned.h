@@ -9,8 +9,8 @@
 
 namespace tutti::test {
 
-// While a `Poisoned` exists, AddressSanitizer reports every access to its memory. Without AddressSanitizer,
-// it does nothing.
+// While a `Poisoned` exists, AddressSanitizer reports every access to its memory. Without AddressSanitizer, a
+// `Poisoned` does nothing.
 class Poisoned {
  public:
   explicit Poisoned(std::span<const std::byte> memory) : memory_(memory) {

@@ -56,7 +56,7 @@ def groups(rank, size):
     assert torch.equal(tensor, torch.full((3,), float(sum(range(rank % 2, size, 2)))))
     assert mine._get_backend(torch.device("cpu")).name() == "tutti"
     objects(rank, size)
-    # Destroying a group leaves the other groups alone. The ranks of the destroyed group can meet again in a new one.
+    # Destroying a group leaves the other groups alone. The ranks of the destroyed group can meet again in a new group.
     dist.destroy_process_group(mine)
     again = dist.new_group(list(range(size)))
     dist.all_reduce(tensor, group=again)

@@ -42,7 +42,7 @@ struct Fault {
   int rank = 0;    // a world rank
   int second = 0;  // another world rank, only for `pair`
   std::size_t step = 0;
-  int microseconds = 0;  // after the step begins; for `second`: after its shrink begins
+  int microseconds = 0;  // after the step begins; for `second`: after that rank begins to shrink
   int milliseconds = 0;
 
   bool kills() const { return kind == Kind::kill || kind == Kind::leave || kind == Kind::pair; }

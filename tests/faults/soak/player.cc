@@ -33,8 +33,8 @@ void expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
 }
 
-// Waits for all operations, and then throws the first failure. It must wait for all, since their buffers are
-// about to be destroyed.
+// Waits for all operations, and then throws the first failure. It must wait even after a failure, since the
+// operations' buffers are about to be destroyed.
 void wait_for_all(std::vector<Work>& works) {
   std::exception_ptr first;
   for (Work& work : works) {
