@@ -53,8 +53,8 @@ bool is_in_the_house(const std::string& area) {
 }
 
 // Returns whether the `tutti` command may include this internal header. The command explains how the library
-// decides, so it may read how ranks are found and how algorithms are chosen. It uses the code that moves
-// bytes only through the API.
+// decides, so it may use the code that finds ranks and chooses algorithms. It uses the code that moves bytes
+// only through the API.
 bool shows_the_insides(const std::string& header) {
   constexpr std::array<std::string_view, 7> rooms = {"core/",
                                                      "rendezvous/launch/",

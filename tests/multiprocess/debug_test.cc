@@ -77,8 +77,8 @@ std::string merged(Ranks& ranks) {
   return debug(arguments);
 }
 
-// Asks again until the answer contains `expected`. A single answer cannot distinguish a stuck rank from one
-// that waits only briefly.
+// Runs `tutti debug` again until its answer contains `expected`. A single answer cannot distinguish a stuck
+// rank from one that waits only briefly.
 std::string merged(Ranks& ranks, const std::string& expected) {
   std::string text;
   for (int i = 0; i < 600; ++i) {

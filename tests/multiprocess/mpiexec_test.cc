@@ -37,7 +37,8 @@ TEST_F(Mpiexec, RanksMeetWithoutSettings) {
   }
 }
 
-// The two names are of one host, but mpiexec runs a process of its own for each, and connects them over TCP.
+// Both names mean the same host. But mpiexec runs one of its own processes for each name, and connects these
+// processes over TCP.
 TEST_F(Mpiexec, RanksOfSeveralHostsMeet) {
   Process job(
       {mpiexec, "-launcher", "fork", "-hosts", "127.0.0.1,127.0.0.2", "-ppn", "2", "-n", "4", pmi_rank, "2"});
@@ -52,7 +53,7 @@ TEST_F(Mpiexec, RanksMeetAgainAndLeaveOneAfterTheOther) {
   EXPECT_EQ(job.out(), sum_on(3) + sum_on(3) + sum_on(3) + "stayed\n") << job.report();
 }
 
-// Encryption needs a token, and the session is the only one here that holds one.
+// Encryption needs a token. Here, only the session holds one.
 TEST_F(Mpiexec, TheSessionHoldsAToken) {
   Process job({mpiexec, "-n", "3", pmi_rank, "1"}, {{"TUTTI_TLS", "1"}, {"TUTTI_TRANSPORTS", "tcp"}});
   EXPECT_EQ(job.wait(), 0) << job.report();
