@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs PyTorch's own distributed tests, which come with the torch package, on a backend.
 
-    pytorch_suite.py [--backend tutti|gloo] [--ranks N] [--match REGEX] [--seconds N] [--results FILE]
+    pytorch_suite.py [--backend tutti|gloo] [--like gloo|mpi] [--ranks N] [--match REGEX] [--seconds N]
+                     [--results FILE]
 
 Each test runs in forked ranks of its own, with its own time limit. Each result is a line of JSON in FILE. Tests that
 have a result in FILE are not run again, so that a run can be interrupted and continued. Each test looks at the name of

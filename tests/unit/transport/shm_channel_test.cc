@@ -192,7 +192,7 @@ struct BothWays {
     nodes[0]->shut_down();
     other.join();
   }
-  // Starts a rank. `belief` is the shm address that this rank believes the other rank to have.
+  // Starts a rank. If `belief` is not empty, the rank takes it for the shm address of the other rank.
   void start(int rank, const std::string& belief = {}) {
     const auto place = static_cast<std::size_t>(rank);
     MeshOptions options;
