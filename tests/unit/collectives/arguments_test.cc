@@ -62,7 +62,8 @@ TEST(Fingerprint, TellsDifferentCallsApart) {
   for (const Call& other : others) EXPECT_FALSE(fingerprint(base, 0, size) == fingerprint(other, 0, size));
 }
 
-// A rank may use another device than its peers, and a buffer that a rank does not have is ignored.
+// Each rank may use a different device, so the fingerprint only says whether the memory is on a device. It
+// ignores the memory of a buffer that the rank does not have.
 TEST(Fingerprint, HasTheKindOfMemoryOnly) {
   Elements elements;
   Call call = elements.call(CollectiveKind::broadcast, 8, 8);

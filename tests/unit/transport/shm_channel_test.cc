@@ -69,7 +69,7 @@ TEST_F(ShmPeer, CanSend) {
 }
 
 TEST_F(ShmPeer, WithAnImpossibleTailIsFoundOut) {
-  // The tail is far ahead, but still a whole number of lines, as a stray write might leave it.
+  // A stray write might leave such a tail. It is far ahead, but still a whole number of cache lines.
   for (int i = 0; i < 3; ++i) pipe->out().advance(ring);
   pipe->out().publish();
   pipe->wake_peer();
@@ -199,7 +199,7 @@ struct BothWays {
     address.name = listener;
     return format(address);
   }
-  // Starts a rank. `belief` is the shm address that this rank believes the other rank to have.
+  // Starts a rank. If `belief` is not empty, the rank takes it for the shm address of the other rank.
   void start(int rank, const std::string& belief = {}) {
     const auto place = static_cast<std::size_t>(rank);
     MeshOptions options;
