@@ -47,7 +47,7 @@ struct MeshOptions {
   int rank = 0;
   std::vector<PeerInfo> peers;                         // by world rank, this rank included
   std::vector<std::unique_ptr<Transport>> transports;  // in order of preference
-  MessageLimits limits;                                // of messages to itself
+  MessageLimits limits;                                // of this rank's messages to itself
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(30)};
 };
 

@@ -31,7 +31,7 @@ class Pipe {
 
   RingWriter& out() { return out_; }
   RingReader& in() { return in_; }
-  // Rings if the other side sleeps. It must be called after `publish` and `release`.
+  // Rings if the other side sleeps. Call this after `publish` and `release`.
   void wake_peer() {
     // Only this side writes the pulse. The value does not matter. The store does: it has a place in the total
     // order of the sequentially consistent accesses.

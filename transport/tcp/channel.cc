@@ -224,7 +224,9 @@ void Channel::count(OutgoingFrame& frame) {
     in_a_row_ = 0;
     asked_ = false;
   }
-  if (frame.op != nullptr && frame.route == PayloadRoute::behind_header && frame.payload.size() <= coalesced_bytes) ++in_a_row_;
+  if (frame.op != nullptr && frame.route == PayloadRoute::behind_header &&
+      frame.payload.size() <= coalesced_bytes)
+    ++in_a_row_;
   if (in_a_row_ >= sent_at_once) set_acknowledge(frame.header);
 }
 
@@ -275,8 +277,8 @@ bool Channel::read_frames() {
   return any;
 }
 
-// Makes one system call, and handles the bytes that it read. Sets `room` to the number of bytes that the call
-// could have read at most.
+// Makes one system call, and handles the bytes that it read. Sets `room` to the largest number of bytes that
+// the call could have read.
 std::size_t Channel::read_once(int& error, std::size_t& room) {
   std::byte* const scratch = context_.scratch.get();
   if (rest_bytes_ == 0) {
