@@ -13,9 +13,10 @@ namespace tutti::tools {
 // has arrived. Let N(t) be the number of ranks that one rank's data can have reached by time t. Then N(t) =
 // N(t - gap) + N(t - alpha).
 //
-// The latency and bandwidth parts also hold between hosts, with hosts in place of ranks, if near <= far.
-// Ranks that may share memory (`Problem::window_bytes`) need no messages. Their bound is the time of one
-// signal, or the time to combine and copy all results on all cores, whichever is longer.
+// The latency and bandwidth parts also hold between hosts, with hosts in place of ranks, if `near` costs no
+// more than `far` (`CostModel`). Ranks that may share memory (`Problem::window_bytes`) need no messages.
+// Their bound is the time of one signal, or the time to combine and copy all results on all cores, whichever
+// is longer.
 struct LowerBound {
   double latency = 0;    // the time until one rank's data can have reached all ranks
   double bandwidth = 0;  // the time for the bytes that must pass the port of one rank or host

@@ -154,7 +154,8 @@ std::string Merge::state_of(int rank) const {
   const Operation* last = nullptr;
   std::int64_t latest = 0;
   for (const Communicator& communicator : dump.communicators) {
-    // The end time of an operation may be unknown, but it is not before that of an earlier operation.
+    // The end time of an operation may be unknown. But no operation ends before an earlier operation has
+    // ended.
     std::int64_t known = 0;
     for (const Operation& operation : communicator.operations) {
       if (operation.running) return "it is itself in " + numbered(operation) + stays;
