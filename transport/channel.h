@@ -22,8 +22,8 @@ class Channel {
   // Waits until nothing touches the memory of any operation. All operations have ended when it returns.
   virtual ~Channel() = default;
 
-  // Starts connecting, unless it has started already. A rank that will only receive must call it too, so
-  // that it notices when the peer is gone.
+  // Starts connecting, unless it has started already. A rank that will only receive must call `connect` too,
+  // so that the rank notices when the peer is gone.
   virtual void connect() = 0;
   // Queues a message, and connects first if necessary. Small messages on an idle channel are written before
   // this returns.

@@ -19,7 +19,7 @@ constexpr unsigned memory_passes_per_look = 16;
 constexpr unsigned idle_passes_per_clock = 8;
 // A driver that is always busy still reads the clock once in this many passes.
 constexpr unsigned passes_per_clock = 64;
-// A waiter that finds another thread driving spins at most this long before it sleeps.
+// While another thread drives, a waiter spins at most this long before it sleeps.
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
 
 thread_local char this_thread_mark;

@@ -109,7 +109,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   void drive(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   void sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   // Sleeps until `done` is set, the deadline has passed or this thread has the baton. Returns true if it has
-  // the baton. If `done` is null, it waits for the baton only.
+  // the baton. If `done` is null, the thread waits for the baton only.
   bool await_turn(const std::atomic<std::uint32_t>* done, Deadline deadline);
   // Makes some thread check for work.
   void alert();

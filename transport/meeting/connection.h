@@ -30,7 +30,7 @@ class Connection {
     socket_.reset();
   }
 
-  // Puts a guard in front of everything that follows.
+  // Makes both sides pass `guard` before anything else is read or written.
   void guard_by(security::Guard guard) { guard_ = std::make_unique<security::Guard>(std::move(guard)); }
   // Advances the guard. Call this whenever the socket is ready for what the last call returned, until a call
   // returns `done`. Only then may anything be read or written.

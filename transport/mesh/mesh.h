@@ -79,7 +79,7 @@ class Mesh final : public TransportOwner {
   // fail. A context's number is not used again.
   void detach(std::uint32_t context);
   // The communicator calls this when it has issued operation `sequence`. The mesh then compares that
-  // operation with its messages that arrived before.
+  // operation with the messages for it that arrived earlier.
   void on_issued(std::uint32_t context, std::uint64_t sequence) {
     if (early_ != 0) compare_early(context, sequence);
   }

@@ -9,7 +9,7 @@
 namespace tutti::shm {
 
 // A `Pipe` connects two ranks of one host: a ring in each direction, and the words by which they wake each
-// other. Side 0 made the segment, and side 1 mapped it.
+// other. Both are in a `Segment`, which side 0 made and side 1 mapped.
 class Pipe {
  public:
   static constexpr std::size_t min_ring = 4096;

@@ -50,9 +50,9 @@ class StreamChannel : public Channel {
   // This is called when there are frames to send, or `connect` was called. The pipe connects if necessary,
   // and writes what it can write now. `kick` is never called from within itself. It may be called from within
   // any of the functions below, including those for writing (if an operation's `done` sends a message). A
-  // pipe that is already writing returns at once and calls `next_frame` again later. If there is no
-  // connection yet, `status()` is not ok and there are no urgent frames, only a goodbye is left to send. In
-  // that case, a pipe for which connecting is expensive calls `pipe_failed(status())` instead of connecting.
+  // pipe that is already writing returns at once and calls `next_frame` again later. If `status()` is not ok
+  // and there are no urgent frames, only a goodbye is left to send. If there is also no connection yet, a
+  // pipe for which connecting is expensive calls `pipe_failed(status())` instead of connecting.
   virtual void kick() = 0;
   // Releases the pipe, since nothing more will be sent or received. It is called at most once, possibly from
   // within any of the functions below, and possibly before there is a connection. The pipe must then end its

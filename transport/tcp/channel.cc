@@ -13,7 +13,7 @@
 namespace tutti::tcp {
 namespace {
 
-// The pipe holds only about this many bytes at a time, so that large messages can take turns.
+// The channel holds frames of only about this many bytes at a time, so that large messages can take turns.
 constexpr std::size_t hold_bytes = 256 * 1024;
 // This bounds the work for one peer before other peers have their turn.
 constexpr std::size_t write_budget = 1024 * 1024;
@@ -129,7 +129,7 @@ void Channel::on_ready(std::uint32_t events) {
 
 void Channel::write_frames() {
   // The loop below may be on the stack: a frame that was written completes an operation, whose `done` may
-  // send another message. The loop finds that one too.
+  // send another message. The loop finds that message too.
   if (writing_ || waits_writable_ || write_error_ != 0) return;
   writing_ = true;
   for (std::size_t budget = write_budget; open_;) {

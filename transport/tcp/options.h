@@ -22,8 +22,8 @@ struct Options {
   // Listeners choose a port from this range. Zero means any port.
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
-  // This is the size in bytes of the kernel's buffer for each direction of a connection. Zero leaves it to
-  // the kernel, which adapts it.
+  // This is the size in bytes of the kernel's buffer for each direction of a connection. Zero leaves the size
+  // to the kernel, which adapts it.
   int socket_buffer = 0;
   // This many connections share the payloads of large messages to each peer. For messages from the peer, the
   // peer makes connections of its own. Zero means one for each pair of addresses.
