@@ -260,7 +260,7 @@ void StreamReceiver::end_abort() {
   owner_.on_abort(peer_, frame_.message.tag.context, Status(frame_.code, text_, culprit));
 }
 
-// Ends a message that has arrived completely, or was drained.
+// Ends a message whose payload has arrived completely, whether it was kept or discarded.
 void StreamReceiver::complete(Incoming& message) {
   RecvOp* op = message.op;
   if (op != nullptr) {

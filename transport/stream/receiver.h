@@ -42,8 +42,8 @@ class StreamReceiver {
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const { return left_; }
 
-  // Makes large messages be answered with grants. Without this call, a `grant` or `written` breaks the
-  // protocol.
+  // Makes this receiver answer large messages with grants. Without this call, a `grant` or `written` breaks
+  // the protocol.
   void write_remotely(RemoteMemory& remote) { remote_ = &remote; }
 
   // Permits payloads on stripes. Without this call, announcing one breaks the protocol.
@@ -62,13 +62,13 @@ class StreamReceiver {
   [[nodiscard]] bool cancel(RecvOp& op, const Status& why);
   // Completes all receives with `why`, except those whose memory the peer may still write into.
   void fail_all(const Status& why);
-  // Completes these receives, since the peer writes no more.
+  // Completes the receives that wait for the peer's writes to end, since the peer writes no more.
   void end_writes();
 
  private:
   // `ending`: the receive has failed, and ends when the peer no longer writes into its memory.
   enum class State : std::uint8_t { free, announced, claimed, dropped, ending };
-  // `Granted` is what this rank has granted of a message.
+  // `Granted` says which part of a message this rank has granted, and where the peer may write it.
   struct Granted {
     std::uint64_t bytes = 0;  // from the beginning of the message on
     bool in_place = false;    // the receive's memory, not staging chunks

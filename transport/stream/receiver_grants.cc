@@ -68,7 +68,8 @@ const char* StreamReceiver::begin_written(const FrameHeader& header) {
   return nullptr;
 }
 
-// Takes the bytes out of the first chunk, and grants it for a later part of the message if there is one.
+// Takes the bytes out of the first chunk. If a later part of the message still needs a chunk, grants this
+// chunk for that part.
 bool StreamReceiver::use_chunk(Incoming& message, std::uint64_t offset, std::uint64_t bytes) {
   Granted& granted = *message.granted;
   std::byte* const chunk = granted.chunks.front();
