@@ -10,7 +10,7 @@
 #define TUTTI_THREAD_ANNOTATION(x)
 #endif
 
-// On a class, this says that it is a capability, which messages call `name`.
+// On a class, this says that it is a capability. The compiler's warnings call it `name`.
 #define TUTTI_CAPABILITY(name) TUTTI_THREAD_ANNOTATION(capability(name))
 // On a class, this says that its objects hold a capability for as long as they live.
 #define TUTTI_SCOPED_CAPABILITY TUTTI_THREAD_ANNOTATION(scoped_lockable)

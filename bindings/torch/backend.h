@@ -40,8 +40,8 @@ using Milliseconds = std::chrono::milliseconds;
 // ends with the first error. Threads that issue operations on one group must agree on their order, as c10d
 // requires. Any thread may call `abort`, `shutdown` and `getError`.
 //
-// Public functions without `override` override virtual functions that torch 2.1 does not have but later
-// versions do.
+// Torch 2.1 lacks some of the virtual functions that later versions have. The functions here that override
+// those are not marked with `override`.
 class ProcessGroupTutti : public c10d::Backend {
  public:
   // Blocks until all `size` ranks have arrived. They meet in the world of `from`. If there is no such world,

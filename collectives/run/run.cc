@@ -117,8 +117,8 @@ void Run::message_done(std::uint32_t index, const Status& status) {
     return settle();
   }
   if (failed_) return;
-  // If the user's reduction threw an exception here, that is the cause, even if a message was lost
-  // afterwards. This rank tells all others.
+  // If the user's reduction threw an exception on this rank, that is the cause of the failure, even if a
+  // message was lost, too.
   if (binding_.reducer.failed()) return fail(*binding_.reducer.failure);
   if (!status.ok()) return fail(status);
   complete(index);

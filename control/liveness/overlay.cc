@@ -21,8 +21,8 @@ constexpr std::chrono::seconds first_contact{10};
 constexpr std::chrono::seconds others_turn{1};
 constexpr std::chrono::milliseconds goodbye_limit{500};
 constexpr int heartbeats_per_limit = 4;
-// A rank has few neighbours, so at most a few of the strangers at its port are neighbours that have not said
-// hello yet.
+// At most so many connections may wait to say hello. A rank has few neighbours, so there is room for all of
+// them.
 constexpr std::size_t most_strangers = 64;
 
 // This is the finaliser of splitmix64 (Steele, Lea, Flood 2014).

@@ -109,8 +109,8 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
 }
 
 // Finds out whether the holder of a key may belong to a meeting that has ended. The table of such a meeting
-// is deleted after its other keys. So if there is no table, and a second look finds the same holder, the
-// holder belongs to this meeting.
+// is deleted after its other keys. So if there is no table, the caller reads the key again. If it finds the
+// same holder, the holder belongs to this meeting.
 Result<Entry> Entrance::look_for_table() {
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();

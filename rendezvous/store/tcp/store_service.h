@@ -61,7 +61,7 @@ class StoreService {
   // Cancels all wills. From now on connections end because the server ends, not because clients have died.
   void stop() { wills_.clear(); }
 
-  // Returns the total size of the responses that are still held.
+  // Returns the total size in bytes of all responses that are still in memory.
   std::size_t frame_bytes() const { return *frame_bytes_; }
 
  private:
