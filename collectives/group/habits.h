@@ -36,6 +36,8 @@ class Habits {
                Work& work);
   // Remembers an operation, since the next call of its kind may equal it.
   void form(const Operation& operation, const Problem& problem);
+  // Forgets all calls. Only the driving thread may call it.
+  void forget();
 
  private:
   struct Habit {

@@ -36,6 +36,8 @@ class Watchdog {
   // Ends the inquiry that this rank leads, if there is one and it is complete.
   void conclude();
   Deadline next_deadline() const;
+  // Returns whether this rank leads an inquiry.
+  bool inquires() const { return inquiry_.has_value(); }
   // Notes a failure if an operation over shared memory waits for a member that has left. (An operation over
   // messages notices it when the connection ends.)
   void look_for_leavers();

@@ -7,6 +7,7 @@
 
 #include <tutti/communicator.h>
 
+#include "collectives/group/active_groups.h"
 #include "collectives/group/host_memory.h"
 #include "collectives/group/operation.h"
 #include "collectives/schedule/selector.h"
@@ -50,6 +51,7 @@ struct World {
   std::shared_ptr<Engine> engine;
   std::unique_ptr<Mesh> mesh;
   ControlDesk desk;
+  ActiveGroups active;
   Selector selector;  // changes only while there is no communicator
   Topology topology;
   std::chrono::nanoseconds default_timeout;

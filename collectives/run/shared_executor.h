@@ -65,6 +65,8 @@ class SharedExecutor {
   // Returns the call that a rank has made as operation `number`, if it is known.
   std::optional<Fingerprint> called(int rank, std::uint64_t number) const;
   bool busy() const { return stage_ > Stage::failed; }
+  // Returns whether there is no operation, and all of this rank's calls have been compared.
+  bool is_idle() const { return stage_ == Stage::idle && compared_ == number_; }
   // Stops all work until `cancel`: operations that are submitted from now on do not start.
   void halt();
   // Drops all operations; afterwards no buffer is touched, and neither `failed` nor `finished` is called.
