@@ -45,7 +45,7 @@ Registration Communicator::register_memory(std::span<std::byte> memory) {
   };
   auto parts = group().add_memory(memory).take();
   Registration registration;
-  registration.held_ = std::make_shared<Held>(group_, std::move(parts));
+  registration.held_ = std::make_shared<Held>(Held{group_, std::move(parts)});
   return registration;
 }
 

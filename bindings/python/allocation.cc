@@ -44,7 +44,7 @@ std::unique_ptr<Registered> register_memory(Group& group, nb::handle object) {
     const nb::gil_scoped_release released;
     made = communicator->register_memory(memory);
   }
-  return std::make_unique<Registered>(std::move(array), held_without_gil(std::move(made)));
+  return std::make_unique<Registered>(Registered{std::move(array), held_without_gil(std::move(made))});
 }
 
 }  // namespace
@@ -61,8 +61,7 @@ void bind_allocation(nb::module_& module) {
   nb::class_<Registered>(module, "Registration", "Keeps an array alive, and its memory registered.");
   nb::borrow<nb::class_<Group>>(module.attr("Communicator"))
       .def("register_memory", &register_memory, nb::arg("array"),
-           "Registers an array's memory with the transports, so that those which can write into a peer's "
-           "memory "
+           "Registers an array's memory with the transports. Those that can write into a peer's memory then "
            "receive large messages there without copies. Returns a `Registration`.")
       .def("allocate", &allocate, nb::arg("nbytes"),
            "Allocates zeroed memory that the ranks of a host share, on which collectives copy nothing. "
