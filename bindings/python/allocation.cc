@@ -58,7 +58,8 @@ void bind_allocation(nb::module_& module) {
       .def_prop_ro(
           "registered", [](const SharedMemory& self) { return self.allocation->registered(); },
           "Whether other ranks reach it directly; if not, it is ordinary memory.");
-  nb::class_<Registered>(module, "Registration", "Keeps an array alive, and its memory registered.");
+  const nb::class_<Registered> registration(module, "Registration",
+                                            "Keeps an array alive, and its memory registered.");
   nb::borrow<nb::class_<Group>>(module.attr("Communicator"))
       .def("register_memory", &register_memory, nb::arg("array"),
            "Registers an array's memory with the transports. Those that can write into a peer's memory then "
