@@ -12,14 +12,13 @@ bool StreamReceiver::answer(Incoming& message) {
   const std::uint64_t bytes = message.header.bytes;
   if (const Sink& sink = message.op->sink; sink.copies()) {
     if (const auto place = remote_->find({sink.out, bytes})) {
-      message.granted.emplace().bytes = bytes;
-      message.granted->in_place = true;
+      message.granted = Granted{.bytes = bytes, .in_place = true};
       return sender_.grant(message.id, {0, bytes, *place});
     }
   }
   std::byte* chunk = staging_.take(*remote_);
   if (chunk == nullptr) return sender_.control(FrameType::clear, message.id);
-  message.granted.emplace();
+  message.granted = Granted{};
   bool room = true;
   while (room && chunk != nullptr) {
     room = grant_chunk(message, chunk);

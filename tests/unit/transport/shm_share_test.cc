@@ -97,16 +97,23 @@ TEST(ShmShare, ABellWakesASleeper) {
     Driver& driver_;
     std::atomic_ref<std::byte> word_;
   };
+  Driver& driver = world[2].driver;
   for (int i = 0; i < 20; ++i) {
     const auto place = static_cast<std::size_t>(i);
-    Watcher watcher(world[2].driver, &group.wishes[2].segment->memory()[place]);
-    world[2].drive([&] { world[2].driver.add(watcher); });
-    std::thread waiter([&] { EXPECT_TRUE(world[2].driver.wait(watcher.done, conformance::patience())); });
+    Watcher watcher(driver, &group.wishes[2].segment->memory()[place]);
+    world[2].drive([&] {
+      driver.assert_driven();
+      driver.add(watcher);
+    });
+    std::thread waiter([&] { EXPECT_TRUE(driver.wait(watcher.done, conformance::patience())); });
     const std::size_t from = place % 2;
     std::atomic_ref(group.wishes[from].segment->memory()[place]).store(std::byte{1});
     group.wishes[from].segment->bell(2).ring();
     waiter.join();
-    world[2].drive([&] { world[2].driver.remove(watcher); });
+    world[2].drive([&] {
+      driver.assert_driven();
+      driver.remove(watcher);
+    });
   }
 }
 
