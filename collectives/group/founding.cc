@@ -54,7 +54,13 @@ void Founding::agree_together(std::int64_t color) {
   number_ = static_cast<std::uint32_t>(mine.number);
   mine.reserved = reserve() ? 1 : 0;
   mine.place = hand_out();
-  vote(mine);
+  try {
+    vote(mine);
+  } catch (const Error& error) {
+    // If the lists differ, all ranks whose votes have met know it, so none joins the range.
+    if (error.code() == Code::mismatch && mine.place >= 0) take_back(mine.place);
+    throw;
+  }
   const std::optional<std::size_t> giver = choose_giver();
   if (mine.place >= 0 && (!giver || voters_[*giver] != group_.rank()))
     take_back(std::exchange(mine.place, -1));
@@ -120,8 +126,8 @@ std::optional<std::size_t> Founding::choose_giver() const {
   return *std::ranges::max_element(members_, {}, [this](std::size_t i) { return votes_[i].room; });
 }
 
-// Returns the place of a new range, or -1 if there is no room. If the founding fails, other ranks may have
-// joined the range, so it is not handed out again.
+// Returns the place of a new range, or -1 if there is no room. If the founding fails because a rank is lost
+// or late, others may have joined the range, so it is not handed out again.
 std::int64_t Founding::hand_out() {
   const DriverGuard guard(world_.engine->driver);
   const std::optional<std::uint64_t> place = world_.host_memory.take(world_.range_bytes(members_.size()));

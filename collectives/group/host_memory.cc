@@ -136,22 +136,32 @@ SharedRange::SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<st
   host_.ranges_.push_back(this);
 }
 
-// Among members that release the range at the same time, at least one sees the words of all others, since the
-// store and the loads are sequentially consistent. A lost member may only be frozen, and may write to the
-// range again later. So the range's pages are freed, but the range is not used again.
+// A member's increment of `left` is the last time that it touches the range, unless it is the last member. So
+// once all have left, only that member touches the range, until it is handed out again.
+//
+// A lost member may only be frozen, and may write to the range again later. So the last of the others frees
+// the range's pages, but does not leave. Then the number of members that have left stays too low forever, and
+// the range is not handed out again. Among members that release the range at the same time, at least one sees
+// the words of all others, since the store and the loads are sequentially consistent.
 SharedRange::~SharedRange() {
   std::erase(host_.ranges_, this);
   released(own_).store(1);
-  bool reusable = true;
+  bool last = true;
+  bool any_lost = false;
   for (std::size_t member = 0; member < positions_.size(); ++member) {
     if (released(member).load() != 0) continue;
-    if (!host_.is_lost(positions_[member])) return;
-    reusable = false;
+    const bool lost = host_.is_lost(positions_[member]);
+    any_lost |= lost;
+    last &= lost;
+  }
+  if (last && any_lost) {
+    host_.segment_->discard(memory());
+    return;
   }
   Head& head = head_of(all_);
-  if (head.cleared.exchange(1) != 0) return;
+  if (head.left.fetch_add(1) + 1 != positions_.size()) return;
   host_.segment_->discard(memory());
-  if (!reusable || giver_ == nullptr) return;
+  if (giver_ == nullptr) return;
   head.reusable.store(1);
   giver_->given_back.fetch_add(1);
 }

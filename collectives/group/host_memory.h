@@ -106,7 +106,7 @@ class SharedRange final : public SharedSegment {
 
   // A range begins with a `Head`. A word for each member follows: 1 if the member has released the range.
   struct Head {
-    std::atomic<std::uint32_t> cleared;   // a member frees the pages, or has done so
+    std::atomic<std::uint32_t> left;      // counts the members that no longer touch the range
     std::atomic<std::uint32_t> reusable;  // the pages are free, and no rank will write to them any more
   };
   static Head& head_of(std::span<std::byte> range);

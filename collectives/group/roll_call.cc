@@ -23,7 +23,7 @@ RollCall::RollCall(Group& group, std::vector<int> ranks, int key, std::chrono::n
     : group_(group),
       ranks_(std::move(ranks)),
       tag_(library_tag_bit | static_cast<std::uint32_t>(key)),
-      limit_(limit.count() != 0 ? limit : group.world().default_timeout) {}
+      limit_(limit.count() > 0 ? limit : group.world().default_timeout) {}
 
 Status RollCall::check() const {
   std::vector<bool> listed(static_cast<std::size_t>(group_.size()));
@@ -47,15 +47,19 @@ std::int64_t RollCall::digest() const {
   return static_cast<std::int64_t>(state >> 1);
 }
 
+// The votes have the order of the collector's list. So each vote tells its rank, in its key.
 void RollCall::exchange(const Vote& mine, std::span<Vote> votes) {
+  Vote own = mine;
+  own.key = group_.rank();
   if (std::ranges::min(ranks_) == group_.rank()) {
-    collect(mine, votes);
+    collect(own, votes);
   } else {
-    follow(mine, votes);
+    follow(own, votes);
   }
-  const auto other = std::ranges::find_if(votes, [&](const Vote& vote) { return vote.color != mine.color; });
+  const auto other = std::ranges::find_if(votes, [&](const Vote& vote) { return vote.color != own.color; });
   if (other == votes.end()) return;
-  throw Error(lists_others(ranks_[static_cast<std::size_t>(other - votes.begin())]));
+  const bool is_rank = other->key >= 0 && other->key < group_.size();
+  throw Error(lists_others(is_rank ? static_cast<int>(other->key) : std::ranges::min(ranks_)));
 }
 
 void RollCall::collect(const Vote& mine, std::span<Vote> votes) {
@@ -80,7 +84,8 @@ void RollCall::follow(const Vote& mine, std::span<Vote> votes) {
   constexpr auto forever = std::chrono::nanoseconds::max();
   const CallOptions options{.timeout = std::min(limit_, forever - patience_with_collector) +
                                        patience_with_collector};
-  std::ranges::fill(votes, Vote{.color = -1});  // votes stay like this if the collector's list is shorter
+  // Votes stay like this if the collector's list is shorter.
+  std::ranges::fill(votes, Vote{.color = -1, .key = collector});
   try {
     group_.own_transfers(legs, Composite::group, options).wait();
   } catch (const Error& error) {

@@ -205,9 +205,14 @@ TEST_P(ChannelFailures, AbortIsTold) {
   expect_alive(world, 10);
 }
 
+// Before that, many contexts have failed that this rank does not belong to.
 TEST_P(ChannelFailures, AbortBeforeItsContext) {
   World world(GetParam(), 2);
   expect_alive(world, 0);
+  world[1].drive([&] {
+    const Status why(Code::aborted, "not this one", 0);
+    for (std::uint32_t context = 100; context < 3000; ++context) world[1].mesh.on_abort(0, context, why);
+  });
   world[0].drive([&] { world[0].mesh.abort(5, {1}, Status(Code::aborted, "too bad", 0)); });
   expect_alive(world, 10);
   TestContext late;

@@ -104,7 +104,10 @@ TEST_P(CommunicatorGroup, ListsThatDifferAreAMismatch) {
     const Ranks one = {0, 1, 2}, other = {0, 2, 1};
     const Status why = failure_of([&] { comm.group(comm.rank() == 1 ? other : one); });
     EXPECT_EQ(why.code(), Code::mismatch) << why.to_string();
-    EXPECT_TRUE(contains(why.message(), "lists other ranks than")) << why.message();
+    EXPECT_EQ(why.peer() == 1, comm.rank() != 1) << why.to_string();
+    EXPECT_TRUE(contains(why.message(),
+                         comm.describe(why.peer()) + " lists other ranks than " + comm.describe(comm.rank())))
+        << why.message();
     // A list that differs in length is a mismatch, too.
     const Ranks all = {2, 1, 0}, pair = {0, 2};
     if (comm.rank() != 1) {
@@ -146,6 +149,21 @@ TEST_P(SharingCommunicators, MemoryIsUsedAgain) {
       Communicator part = std::move(*comm.split(0));
       EXPECT_EQ(sum_of_ranks(part, round), 3 * round);
     }
+    EXPECT_EQ(comm.statistics().messages_sent, before);
+  });
+}
+
+TEST_P(SharingCommunicators, AMismatchTakesNoMemory) {
+  Cluster ranks(3, options());
+  ranks.run([](Communicator& comm) {
+    for (int round = 0; round < 1000; ++round) {
+      const Ranks one = {0, 1, 2}, other = {0, 2, 1};
+      const Status why = failure_of([&] { comm.group(comm.rank() == round % 3 ? other : one); });
+      ASSERT_EQ(why.code(), Code::mismatch) << why.to_string();
+    }
+    Communicator part = comm.group(Ranks{0, 1, 2});
+    const std::uint64_t before = comm.statistics().messages_sent;
+    EXPECT_EQ(sum_of_ranks(part, 1), 3);
     EXPECT_EQ(comm.statistics().messages_sent, before);
   });
 }

@@ -354,8 +354,13 @@ void Mesh::on_abort(int peer_rank, std::uint32_t context, const Status& why) {
     return;
   }
   if (state_->shut || state_->closed.contains(context)) return;
-  if (state_->early_aborts.size() >= State::max_early_aborts) return;
-  state_->early_aborts.push_back({context, peer_rank, why});
+  std::deque<State::EarlyAbort>& early = state_->early_aborts;
+  const auto is_same = [&](const State::EarlyAbort& abort) {
+    return abort.context == context && abort.peer == peer_rank;
+  };
+  if (std::ranges::any_of(early, is_same)) return;
+  if (early.size() == State::max_early_aborts) early.pop_front();
+  early.push_back({context, peer_rank, why});
 }
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -25,7 +26,8 @@ struct Mesh::State {
     int peer;
     Status why;
   };
-  static constexpr std::size_t max_early_aborts = 64;
+  // Most contexts that fail elsewhere are never attached here. So the newest aborts are kept.
+  static constexpr std::size_t max_early_aborts = 1024;
 
   explicit State(std::size_t& early_messages) : early(early_messages) {}
 
@@ -38,8 +40,8 @@ struct Mesh::State {
   std::vector<const Transport*> passed_over;  // not used with some peer, and the log has said why
   std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
   ContextRanges closed;
-  std::vector<EarlyAbort> early_aborts;
-  IntrusiveList<RecvOp> failing;  // receives from lost peers whose `done` is still to be called
+  std::deque<EarlyAbort> early_aborts;  // at most one from each peer for each context; the oldest first
+  IntrusiveList<RecvOp> failing;        // receives from lost peers whose `done` is still to be called
   bool started = false;
   bool shut = false;
 

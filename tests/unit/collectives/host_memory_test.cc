@@ -2,8 +2,10 @@
 #include "collectives/group/host_memory.h"
 
 #include <algorithm>
+#include <barrier>
 #include <deque>
 #include <numeric>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -111,6 +113,30 @@ TEST_F(HostMemoryTest, ARangeThatNobodyJoinsIsTakenBack) {
   const std::int64_t before = host(0).room();
   host(0).cancel(*host(0).take(needed()));
   EXPECT_EQ(host(0).room(), before);
+}
+
+// Once all members have left, the range may be handed out again, while some of them are still in the
+// destructor.
+TEST_F(HostMemoryTest, MembersThatLeaveAtTheSameTimeDoNotTouchTheNextRange) {
+  const std::int64_t before = host(0).room();
+  std::barrier<> start(size);
+  for (int round = 0; round < 1000; ++round) {
+    const std::uint64_t place = *host(0).take(needed());
+    auto joined = join_all(place);
+    std::vector<std::thread> members;
+    for (auto& range : joined) {
+      members.emplace_back([&] {
+        start.arrive_and_wait();
+        range.reset();
+      });
+    }
+    while (host(0).room() != before) std::this_thread::yield();
+    ASSERT_EQ(*host(0).take(needed()), place);
+    const auto next = join(0, place, {0});
+    std::ranges::fill(next->memory(), std::byte{0xff});
+    for (std::thread& member : members) member.join();
+    EXPECT_TRUE(std::ranges::all_of(next->memory(), [](std::byte each) { return each == std::byte{0xff}; }));
+  }
 }
 
 // A lost rank may be frozen instead of dead, and may write again later. It must not write into another
