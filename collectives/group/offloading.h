@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <tutti/status.h>
+
+#include "collectives/group/members.h"
+#include "collectives/group/world.h"
+#include "collectives/run/offloaded_execution.h"
+#include "core/fingerprint.h"
+#include "transport/driver/driver.h"
+#include "transport/mesh/mesh.h"
+#include "transport/offload/offload.h"
+
+namespace tutti {
+
+// `Offloading` chooses the library that carries out a call, and holds the libraries' sessions for one
+// communicator. Any thread may call it, except where a comment says otherwise.
+class Offloading {
+ public:
+  Offloading(const Members& members, const World& world);
+
+  // Returns whether `choose` may succeed for calls on host memory.
+  bool takes_host_memory() const { return takes_host_memory_; }
+  // Returns the library for a call. If there is none, returns `unsupported` with the reason. All members get
+  // the same answer.
+  Result<Library*> choose(const Fingerprint& call);
+  // Opens the library's session. It blocks, and must be called once on a thread that does not drive.
+  Status open(Library& library, OffloadPeers& peers);
+  // Returns the members in the order of their ranks.
+  std::span<const PeerInfo* const> peers();
+
+  // Aborts the sessions that are open, and those that are being opened. The driving thread calls it, once.
+  void abort(const Status& why);
+  // Destroys the sessions, when no operation is left. The calling thread must not drive.
+  void close();
+
+ private:
+  struct Slot {
+    Library library;
+    std::optional<Status> fits;  // once it is known
+  };
+  std::span<const PeerInfo* const> peers_locked();
+  Status fit(const Offload& offload);
+
+  const Members& members_;
+  const Mesh& mesh_;
+  Driver& driver_;
+  bool takes_host_memory_ = false;
+  std::mutex mutex_;                          // of `fits` and the next member
+  std::vector<const PeerInfo*> peers_;        // empty until they are needed
+  std::vector<std::unique_ptr<Slot>> slots_;  // in order of preference
+  bool aborted_ = false;                      // driving
+  Status why_;                                // driving
+};
+
+}  // namespace tutti
