@@ -29,7 +29,8 @@ Collectives::Collectives(const Parts& parts, const Selector& selector, const Reg
       offloading_(offloading),
       cache_(selector),
       habits_(parts, *this),
-      offloaded_(parts, offloading, cache_, *this) {}
+      offloaded_(parts, offloading, cache_, *this,
+                 [this](const Call& call, const CallOptions& options) { return issue(call, options); }) {}
 
 Work Collectives::issue(const Call& call, const CallOptions& options) {
   const Members& members = parts_.members;

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "collectives/group/collectives.h"
-
 namespace tutti {
 
 // `Peers` are the members for whom a session is opened, as its library sees them.
@@ -36,7 +34,7 @@ Result<std::vector<std::byte>> OffloadedCollectives::Peers::exchange(std::span<c
   // A timeout of zero would mean the default.
   const std::chrono::nanoseconds remaining = std::max(deadline_.remaining(), std::chrono::nanoseconds(1));
   try {
-    owner_.collectives_.issue(call, {.timeout = remaining}).wait();
+    owner_.ordinary_(call, {.timeout = remaining}).wait();
   } catch (const Error& error) {
     return error.status();
   }
@@ -55,7 +53,7 @@ Result<Operation*> OffloadedCollectives::make(const Call& call, const Fingerprin
   const std::uint64_t number = parts_.journal.number_collective();
   const Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(barrier, 0);
   if (!schedule.ok()) return schedule.status();
-  Operation& operation = *parts_.live.make(collectives_, Operation::Kind::collective, print, options);
+  Operation& operation = *parts_.live.make(owner_, Operation::Kind::collective, print, options);
   operation.sequence = number;
   operation.algorithm = 0;
   operation.bind(call, parts_.context, parts_.mesh, parts_.members.world_ranks());

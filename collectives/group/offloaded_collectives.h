@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <mutex>
+#include <utility>
 
 #include <tutti/communicator.h>
 
@@ -14,16 +16,21 @@
 
 namespace tutti {
 
-class Collectives;
-
 // `OffloadedCollectives` issues the collectives that libraries carry out, and those that nothing can carry
 // out (docs/seams/offload.md). The arguments of all calls must have been checked. Any thread may call.
 class OffloadedCollectives {
  public:
-  // `collectives` owns the operations.
+  // Issues an ordinary collective of the communicator.
+  using Issue = std::function<Work(const Call& call, const CallOptions& options)>;
+
+  // `owner` owns the operations.
   OffloadedCollectives(const Parts& parts, Offloading& offloading, ScheduleCache& cache,
-                       Collectives& collectives)
-      : parts_(parts), offloading_(offloading), cache_(cache), collectives_(collectives) {}
+                       OperationOwner& owner, Issue ordinary)
+      : parts_(parts),
+        offloading_(offloading),
+        cache_(cache),
+        owner_(owner),
+        ordinary_(std::move(ordinary)) {}
 
   // Issues a call that `library` carries out. A communicator's first such call opens the library's session.
   Work issue(const Call& call, const Fingerprint& print, const CallOptions& options, Library& library);
@@ -41,7 +48,8 @@ class OffloadedCollectives {
   const Parts parts_;
   Offloading& offloading_;
   ScheduleCache& cache_;
-  Collectives& collectives_;
+  OperationOwner& owner_;
+  const Issue ordinary_;
   std::mutex opening_;  // held while a session is opened
 };
 

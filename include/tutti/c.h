@@ -225,6 +225,11 @@ TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Like tutti_work_wait, for at most `timeout_ns`. If the operation has not ended by then, it continues,
  * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
+/* Makes `stream` (a cudaStream_t) wait until the library that carries out the operation has done so, and
+ * returns at once: the host does not wait. Whether all ranks have made the same call is known only after
+ * tutti_work_wait. Does nothing if the operation has ended. Returns the operation's code if it failed, and
+ * TUTTI_ERROR_UNSUPPORTED if no library carries it out. */
+TUTTI_C_API int tutti_work_wait_on(tutti_work* work, void* stream);
 /* Returns 1 once the operation has ended, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
 /* Returns TUTTI_OK while the operation runs and after success, else the code of its failure. */
@@ -264,9 +269,10 @@ typedef struct tutti_call_options {
    * to 16777215; with TUTTI_HOST it is ignored. tutti_barrier ignores both. */
   tutti_memory memory;
   int device;
-  /* The stream (a cudaStream_t) in whose order the operation uses its buffers, and the registered region in
-   * which they lie. Null means none. No part of the library uses either, so a call that names one ends with
-   * TUTTI_ERROR_UNSUPPORTED at once, and does not count as an operation. */
+  /* The operation begins after everything that is in this stream (a cudaStream_t) now. Null means none. Only
+   * a library that carries out whole collectives can follow a stream. `region` is the registered region in
+   * which the buffers lie; nothing uses it. A call with a stream that nothing can follow, or with a region,
+   * ends with TUTTI_ERROR_UNSUPPORTED at once, and does not count as an operation. */
   void* stream;
   const void* region;
 } tutti_call_options;

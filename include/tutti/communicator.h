@@ -35,9 +35,10 @@ struct CallOptions {
   // The name of an algorithm ("ring"), equal on all ranks. If it is empty, the library chooses by estimated
   // cost. `tutti explain` lists the algorithms. `send`, `recv` and `batch` ignore it.
   std::string_view algorithm = {};
-  // The stream (a cudaStream_t) in whose order the operation uses its buffers, and the registered region in
-  // which they lie; null means none. No part of the library uses either, so a call that names one ends with
-  // `unsupported`.
+  // The operation begins after everything that is in this stream (a cudaStream_t) now; null means none. Only
+  // a library that carries out whole collectives can follow a stream. `region` is the registered region in
+  // which the buffers lie; nothing uses it. A call with a stream that nothing can follow, or with a region,
+  // ends with `unsupported`.
   void* stream = nullptr;
   const void* region = nullptr;
 };
@@ -235,11 +236,11 @@ class TUTTI_API Communicator {
   // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`: resource_exhausted
   // on all ranks if a host does not have enough memory.
   Allocation allocate(std::size_t bytes);
-  // Registers memory of the program with the transports of this `init`, as memory from `allocate` is.
-  // Transports that can write into a peer's memory then write large messages straight into a receive's place,
-  // without copies; for other transports it changes nothing. The memory must not be freed before the result
-  // is destroyed. Only this rank is involved. It may take long, and throws `Error`: resource_exhausted if the
-  // system permits no more.
+  // Registers memory of the program with the transports of this `init`, as memory from `allocate` is, and
+  // with the libraries that carry out whole collectives. Transports that can write into a peer's memory then
+  // write large messages straight into a receive's place, without copies; for other transports it changes
+  // nothing. The memory must not be freed before the result is destroyed. Only this rank is involved. It may
+  // take long, and throws `Error`: resource_exhausted if the system permits no more.
   Registration register_memory(std::span<std::byte> memory);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can
