@@ -80,10 +80,11 @@ STEP_NS = 60  # the most that the executor may add to a step of any kind
 
 @dataclass(frozen=True)
 class Ideal:
-    """Names the least time that the machine could need for a cell. perf_limits measures it, and it counts as a peer."""
+    """Names the least time that the machine could need for a cell. perf_limits measures this time, which then counts as a
+    peer's."""
 
     name: str
-    ours: tuple  # the variants of tutti whose times are compared with it
+    ours: tuple  # the variants of tutti whose times are compared with this least time
     cell: Cell
     metric: str  # of perf_limits: a time in us, or a rate in GB/s for the cell's bytes
 
@@ -102,7 +103,6 @@ IDEALS = (
 )
 
 # With more ranks than cores, a peer that spins without yielding may wait for the scheduler and not for data. Its time
-# is left out if it is longer than a time slice (STALL_US), and longer than STALL_FACTOR times the time of the round's
-# fastest peer.
+# is left out if it exceeds both a time slice (STALL_US) and STALL_FACTOR times the time of the round's fastest peer.
 STALL_FACTOR = 20
 STALL_US = 2000

@@ -83,7 +83,7 @@ class Run:
             say(f"bench: {name} is not built and is left out")
 
     def prepare(self):
-        """Keeps existing results if they were measured in the same way. Otherwise sets them aside."""
+        """Keeps existing results if the same plan produced them. Otherwise sets them aside."""
         plan = {name: getattr(self.options, name) for name in ("collectives", "sizes", "ranks", "budget_ms")}
         plan["peers"] = self.peers
         plan["programs"] = self._fingerprint()

@@ -78,7 +78,7 @@ class Figures:
         return time > STALL_FACTOR * min(rounds[number] for rounds in self.times[cell].values() if number in rounds)
 
     def ratios(self, cell, ours, peers):
-        """Maps each round to our time divided by that of the fastest of `peers`. Peers that stalled do not count."""
+        """Maps each round to our time divided by the time of the fastest of `peers`. Peers that stalled do not count."""
         mine = self.times.get(cell, {}).get(ours, {})
         found = {}
         for number, time in mine.items():
@@ -89,7 +89,7 @@ class Figures:
         return found
 
     def ratio(self, cell, ours, peer):
-        """Returns the estimate for one cell against one peer, or None if they have no round in common."""
+        """Returns the estimated ratio of `ours` to `peer` in one cell, or None if they have no round in common."""
         key = (cell, ours, peer)
         if key not in self._ratios:
             self._ratios[key] = estimate(self.ratios(cell, ours, (peer,)).values())

@@ -46,7 +46,7 @@ def count(profile, root):
                 names[found[1]] = found[2]
             file = names[found[1]]
         elif line.startswith(("fi=", "fe=", "cfi=", "cfl=")):
-            # This line names another file. Its number is from the same sequence as those of fl=.
+            # This line names another file. Such lines share one numbering of files with the lines fl=.
             inner = re.match(r"\w+=\((\d+)\)(?: (.*))?", line)
             if inner[2]:
                 names[inner[1]] = inner[2]
@@ -103,7 +103,7 @@ def transports(programs):
 
 
 def measure(programs, profiled, root, say):
-    """Returns a dict of dicts: for each case, each layer's instructions per operation, the median of several runs."""
+    """Maps each case to a dict of each layer's instructions per operation. Each number is the median of several runs."""
     found = {}
     available = transports(programs)
     for name, (ranks, transport) in CASES.items():

@@ -59,7 +59,7 @@ def _process_table():
 
 
 def _descendants(pids):
-    """Returns the processes in `pids` and all their descendants, with their start times, since ids are reused."""
+    """Maps the pids in `pids`, and the pids of all descendants, to start times, which tell reused pids apart."""
     table = _process_table()
     found = {pid: table[pid][1] for pid in pids if pid in table}
     grown = True
@@ -93,7 +93,7 @@ def _end(processes):
 
 
 def _read_lines(processes, stall_s):
-    """Returns the lines of all processes, and whether reading stopped because no line came for `stall_s` seconds."""
+    """Returns the lines of all processes, and whether reading stopped because no line arrived for `stall_s` seconds."""
     selector = selectors.DefaultSelector()
     for process in processes:
         selector.register(process.stdout, selectors.EVENT_READ)

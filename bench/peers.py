@@ -31,7 +31,7 @@ class Peer:
     commands: Commands
     environment: dict = field(default_factory=dict)
     collectives: tuple = tuple(COLLECTIVES)
-    spins: bool = False  # never yields while it waits, so with more ranks than cores its speed is the scheduler's
+    spins: bool = False  # never yields while it waits; with more ranks than cores, the scheduler decides its speed
 
 
 def _tutti(place, ranks, words):

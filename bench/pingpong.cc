@@ -1,6 +1,6 @@
-// Measures round trips between two processes of one host. One run alternates between four ways: messages
-// through Mesh, Driver and a transport (tcp or shm), and what the transports build on, which is a bare
-// blocking socket or a cache line that both processes write in turn.
+// Measures round trips between two processes of one host. One run alternates between four ways. Two of them
+// send messages through Mesh, Driver and a transport (tcp and shm). The other two use only what these
+// transports build on: a bare blocking socket, and cache lines that the processes write in turn.
 //
 //   perf_pingpong [bytes] [rounds] [round trips per round] [spin in microseconds] [socket buffer] [ring]
 #include <algorithm>
@@ -117,7 +117,7 @@ std::pair<int, int> connected_pair() {
 }
 
 // Exchanges the addresses of the two transports over the bare connection. Each process makes its transport
-// after the fork, so the other one does not know the address.
+// after the fork, so the other process does not know the address.
 std::vector<PeerInfo> introduce(int rank, int bare, const Transport& transport) {
   std::vector<PeerInfo> peers(2);
   char mine[128] = {}, theirs[128] = {};

@@ -52,7 +52,7 @@ def _verdict(verdict):
 
 
 def verdicts(figures, most=None):
-    """Returns a table with a row for each bar, and the worst `most` of the cells that are above their bar."""
+    """Returns a table with a row for each bar. A second table has up to `most` of the worst cells above a bar."""
     found = judge(figures)
     text = table(["bar", "found", "verdict"], [[v.words, v.found, _verdict(v)] for v in found],
                  ["---", "---", "---"])

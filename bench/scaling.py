@@ -26,7 +26,7 @@ def decades(values):
 
 
 class Panel:
-    """Shows one collective: the lower bound, and a line for each algorithm, with dots where it was simulated."""
+    """Shows one collective: the lower bound, and a line for each algorithm. Dots mark simulated times."""
 
     def __init__(self, title, rows, left, top):
         self.title, self.rows, self.left, self.top = title, rows, left + LEFT, top + TOP

@@ -30,7 +30,7 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
   return sum;
 }
 
-// No element has more than eight bytes, and no memory has room for a quintillion of elements.
+// No element has more than eight bytes, and no memory has room for a quintillion elements.
 bool fits_memory(std::uint64_t count) { return count < too_much / 8; }
 
 // A `Context` is a call on one rank.

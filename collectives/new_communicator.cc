@@ -20,11 +20,11 @@ namespace tutti {
 namespace {
 
 // The last handle of a group may be destroyed inside a `then` callback, on the driving thread. Tearing down
-// needs the baton and waits for goodbyes. So in that case a separate thread tears down, once the driving
-// thread has left the callback.
+// needs the baton and waits for goodbyes. So in that case a separate thread tears the group down, once the
+// driving thread has left the callback.
 //
-// In a forked child nothing is torn down. Threads that do not exist there may have been changing the state,
-// and the parent says goodbye.
+// In a forked child nothing is torn down. Threads that do not exist in the child may have been changing the
+// state, and the parent itself will say goodbye.
 void retire(Group* group) {
   const Driver& driver = group->world().engine->driver;
   if (driver.forked()) {
@@ -37,7 +37,7 @@ void retire(Group* group) {
   }
 }
 
-// `place` is that of the range of shared memory that all ranks use, if they share memory.
+// If the ranks share memory, `place` is where their range of that memory lies.
 std::shared_ptr<Group> make_group(const std::shared_ptr<World>& world, std::uint32_t context,
                                   std::vector<int> ranks, std::optional<std::uint64_t> place = {}) {
   std::shared_ptr<Group> group(new Group(world, context, std::move(ranks)), retire);

@@ -20,8 +20,8 @@ class ControlClient {
   // Makes the communicator fail with `why`, which all members know or are about to learn. The desk calls
   // `act_on_failure` afterwards.
   virtual void fail(const Status& why) = 0;
-  // Ends the operations in flight, if the communicator has failed. The desk never calls it from within a
-  // callback of the mesh.
+  // Ends the operations in flight, if the communicator has failed. The desk never calls this function from
+  // within a callback of the mesh.
   virtual void act_on_failure() = 0;
   // Reports that a rank has been lost. The desk has called `fail` before.
   virtual void on_loss() = 0;

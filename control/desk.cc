@@ -98,8 +98,8 @@ void ControlDesk::handle(const Event& event) {
   act();
 }
 
-// Every communicator fails: in any of them, a rank may be waiting for a second rank, which waits for the lost
-// one in another communicator.
+// Every communicator fails: in any of them, a rank may be waiting for a second rank that waits, in another
+// communicator, for the lost rank.
 void ControlDesk::lose(int rank, const Status& why) {
   if (!lost_.emplace(rank, why).second) return;
   losses_.push_back(rank);
@@ -124,8 +124,8 @@ void ControlDesk::read_note(const ControlNote& note) {
 }
 
 // Answers a shrink note about a communicator that this rank has finished shrinking, or that does not exist
-// any more. `closed_` may also contain a communicator that still exists, since its oldest ranges may have
-// been merged.
+// any more. The oldest ranges of `closed_` may have been merged, so `closed_` may also contain a communicator
+// that still exists.
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;

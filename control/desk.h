@@ -32,7 +32,7 @@ class ControlDesk final : public ControlEvents {
 
   // Starts the plane and listens to it. It is called at most once. Without a plane, the desk does nothing.
   void start(std::unique_ptr<ControlPlane> plane);
-  // Says goodbye. The caller must not be the driving thread.
+  // Says goodbye to the other ranks. The caller must not be the driving thread.
   void stop();
 
   // Returns whether the plane runs and this rank has not been given up.

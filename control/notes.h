@@ -22,7 +22,7 @@ enum ControlTopic : std::uint32_t {
   topic_where = 4,    // CallNote, to all: the leader asks which ranks have reached this call
   topic_here = 5,     // HereNote, the answer
   topic_shrink = 6,   // ShrinkNote, between members
-  topic_unused = 7,   // only a context, whose communicator has shared memory that no member uses any more
+  topic_unused = 7,   // only a context: no member uses its communicator's shared memory any more
   topic_differs = 8,  // CallNote, to all: calls differ, and the sender asks all ranks for theirs
   topic_called = 9,   // CallNote, the answer
 };
@@ -119,7 +119,7 @@ struct ShrinkNote {
   std::uint32_t context = 0;     // the communicator that shrinks
   std::uint32_t attempt = 0;     // counts attempts: another may follow a refusal or a timeout
   std::uint32_t round = 0;       // counts proposals
-  std::uint32_t generation = 0;  // join: the sender's; commit: that of the new communicator
+  std::uint32_t generation = 0;  // join: the sender's; commit: the new communicator's
   std::uint32_t number = 0;      // the new context; join, object: the lowest number that the sender can take
   std::uint32_t needed = 0;      // join: the least number of members that the sender accepts
   std::uint64_t completed = 0;   // collectives completed by the sender; commit: by all

@@ -12,8 +12,8 @@ struct ControlGroup {
 };
 
 // Returns the groups by which `controller` ("memory", "cpu") limits this process. Each group stands before
-// the groups that contain it. In a container, a path may be one of the host, which the container does not
-// see; the last group is then the container's own. `root` is the folder that holds /proc and /sys, for tests.
+// the groups that contain it. In a container, the kernel may report paths that exist only on the host. The
+// last group is then the container's own. `root` is the folder that holds /proc and /sys, for tests.
 std::vector<ControlGroup> control_groups(const std::string& controller, const std::string& root = "");
 
 }  // namespace tutti

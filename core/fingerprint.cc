@@ -4,7 +4,7 @@ namespace tutti {
 namespace {
 
 // This is the finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection in which every bit of the input
-// affects every bit of the output. So chaining it never loses a difference in a single count.
+// affects every bit of the output. So if two lists differ in a single count, their digests differ.
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

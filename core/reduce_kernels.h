@@ -14,9 +14,9 @@
 // was compiled for one set can be linked into code for another. For the same reason no function of the
 // standard library is called.
 //
-// The bits of a result do not depend on the set: a vector lane and the scalar tail do the same IEEE
-// operations in the same order, contraction into fused operations is off, and every computed NaN becomes the
-// positive quiet one, since processors choose the sign and payload of a NaN differently.
+// The bits of a result do not depend on the set. A vector lane and the scalar tail do the same IEEE
+// operations in the same order, and the compiler does not contract them into fused operations. Every computed
+// NaN becomes the positive quiet one, since processors choose the sign and payload of a NaN differently.
 namespace tutti::kernels {
 
 template <class T, std::size_t N>
@@ -62,7 +62,8 @@ struct Native {
   }
 };
 
-// `narrow` takes only values that have passed through `canonical`.
+// A `Narrow` element is stored in a `Format` of 8 or 16 bits, and computed in float32. `narrow` takes only
+// values that have passed through `canonical`.
 template <class Format>
 struct Narrow {
   using Stored = typename Format::Bits;
@@ -167,7 +168,7 @@ struct BitXor {
   }
 };
 
-// Any byte but 0 is true. Results are 0 or 1.
+// `Logical` treats any byte but 0 as true. Its results are 0 or 1.
 template <class Op>
 struct Logical {
   template <class T, class V>

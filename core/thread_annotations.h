@@ -2,7 +2,7 @@
 
 // These are the attributes of Clang's thread-safety analysis
 // (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html); under other compilers they are empty. A capability
-// need not be a lock: being the driving thread is one as well. Note that libstdc++'s std::mutex is not
+// need not be a lock: being the driving thread is also a capability. Note that libstdc++'s std::mutex is not
 // annotated, so it cannot be named in TUTTI_GUARDED_BY.
 #if defined(__clang__)
 #define TUTTI_THREAD_ANNOTATION(x) __attribute__((x))
@@ -10,7 +10,7 @@
 #define TUTTI_THREAD_ANNOTATION(x)
 #endif
 
-// On a class, this says that it is a capability, which messages call `name`.
+// On a class, this says that it is a capability. The compiler's warnings call it `name`.
 #define TUTTI_CAPABILITY(name) TUTTI_THREAD_ANNOTATION(capability(name))
 // On a class, this says that its objects hold a capability for as long as they live.
 #define TUTTI_SCOPED_CAPABILITY TUTTI_THREAD_ANNOTATION(scoped_lockable)

@@ -1,6 +1,6 @@
 // Shows all_reduce. Each rank contributes a list of numbers; all lists have the same length. All ranks get
-// the same list back. Each of its numbers is the sum (or maximum, average, ...) of the ranks' numbers at that
-// place.
+// the same list back. Its first number is the sum (or maximum, average, ...) of the first numbers of all
+// ranks, and so on.
 //
 //   tutti run -n 4 -- 02_all_reduce
 #include <algorithm>

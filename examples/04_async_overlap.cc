@@ -29,8 +29,8 @@ void compute(std::vector<double>& block, int number, int rank) {
 
 int main(int argc, char** argv) try {
   const Options options(argc, argv);
-  // A buffer must live until its operation has ended. These are made before the communicator, so they outlive
-  // it.
+  // A buffer must live until its operation has ended. The buffers here are made before the communicator, so
+  // they outlive it.
   std::vector<std::vector<double>> data(blocks, std::vector<double>(block_size));
   tutti::Communicator comm = tutti::init(options.init);
 

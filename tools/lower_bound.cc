@@ -11,8 +11,8 @@
 namespace tutti::tools {
 namespace {
 
-// Counts time in steps of the gap. Alpha is rounded down to whole steps, so that the result is still a lower
-// bound.
+// Returns the time until one rank's data can have reached `ranks` ranks. Counts the time in steps of the gap.
+// Alpha is rounded down to whole steps, so that the result is still a lower bound.
 double latency_bound(int ranks, const LinkCost& link) {
   const double step = link.gap;
   if (step <= 0) return link.alpha;
@@ -22,16 +22,16 @@ double latency_bound(int ranks, const LinkCost& link) {
   return static_cast<double>(reached.size() - 1) * std::min(step, link.alpha);
 }
 
-// Divides the world into `parts` equal parts. Returns the bytes that have to pass the port of each part if
-// every rank has `vector` bytes.
+// Divides the world into `parts` equal parts. Returns the bytes that have to pass the network port of each
+// part if every rank has `vector` bytes.
 double through_port(CollectiveKind kind, double vector, double parts) {
   const double others = (parts - 1) / parts;
   if (kind == CollectiveKind::all_reduce) return 2 * vector * others;
   return has_blocks(kind) ? vector * others : vector;  // broadcast, reduce, scan: the whole vector once
 }
 
-// Returns the bytes that have to pass a host's port. They go from its ranks to other hosts, or from other
-// hosts to its ranks.
+// Returns the bytes that have to pass a host's network port in one direction: from its ranks to other hosts,
+// or from other hosts to its ranks.
 double through_host(CollectiveKind kind, double vector, const Topology& topology) {
   const double most = kind == CollectiveKind::all_to_all ? topology.most() : 1;
   return most * through_port(kind, vector, topology.hosts());

@@ -9,13 +9,14 @@ namespace tutti::tools {
 // three parts: latency, bandwidth and computation. The bandwidth part is from Chan, Heimlich, Purkayastha,
 // van de Geijn, "Collective communication: theory, practice, and experience" (2007), table 1. The latency
 // part is the postal model of Bar-Noy and Kipnis, "Designing broadcasting algorithms in the postal model for
-// message-passing systems" (1992). In this model a sender can send its next message before the first has
-// arrived. So N(t), the number of ranks that one rank's data can have reached, grows as N(t) = N(t - gap) +
-// N(t - alpha).
+// message-passing systems" (1992). In this model a sender can send its next message before the previous one
+// has arrived. Let N(t) be the number of ranks that one rank's data can have reached by time t. Then N(t) =
+// N(t - gap) + N(t - alpha).
 //
-// The latency and bandwidth parts also hold between hosts, with hosts in place of ranks, if near <= far.
-// Ranks that may share memory (`Problem::window_bytes`) need no messages. Their bound is the time of one
-// signal, or the time to combine and copy all results on all cores, whichever is longer.
+// The latency and bandwidth parts also hold between hosts, with hosts in place of ranks, if `near` costs no
+// more than `far` (`CostModel`). Ranks that may share memory (`Problem::window_bytes`) need no messages.
+// Their bound is the time of one signal, or the time to combine and copy all results on all cores, whichever
+// is longer.
 struct LowerBound {
   double latency = 0;    // the time until one rank's data can have reached all ranks
   double bandwidth = 0;  // the time for the bytes that must pass the port of one rank or host

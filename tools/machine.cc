@@ -60,8 +60,8 @@ CostModel measure_once(const std::string& transport) {
   return costs;
 }
 
-// Returns the best of several measurements. An implausible measurement yields the costs that tutti ships
-// with; these are used only if no measurement was plausible.
+// Returns the best of several measurements. In place of an implausible measurement, `measure_once` returns
+// the costs that tutti ships with. They are used only if no measurement was plausible.
 CostModel measure_here(const std::string& transport) {
   constexpr int times = 5;
   const LinkCost shipped = shipped_model(transport).near;

@@ -22,8 +22,8 @@ class Channel {
   // Waits until nothing touches the memory of any operation. All operations have ended when it returns.
   virtual ~Channel() = default;
 
-  // Starts connecting, unless it has started already. A rank that will only receive must call it too, so
-  // that it notices when the peer is gone.
+  // Starts connecting, unless it has started already. A rank that will only receive must call `connect` too,
+  // so that the rank notices when the peer is gone.
   virtual void connect() = 0;
   // Queues a message, and connects first if necessary. Small messages on an idle channel are written before
   // this returns.
@@ -53,14 +53,14 @@ class Channel {
   // set, frames under way are completed and a goodbye follows, so the peer knows that this rank did not
   // crash. Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
-  // After `close`, returns whether all operations have ended, and the goodbye has left and the peer has
-  // answered it by closing its side (or the connection has ended). From then on, the destructor does not
-  // wait, and no connection reset overtakes the goodbye.
+  // Returns whether `close` has finished. For this, all operations must have ended. The peer must also have
+  // answered the goodbye by closing its side, unless the connection has ended. From then on, the destructor
+  // does not wait, and no connection reset overtakes the goodbye.
   virtual bool drained() const = 0;
   // Returns whether anything may have reached the peer, or has arrived from it.
   virtual bool has_begun() const = 0;
-  // Moves all queued operations to another channel with the same peer, and closes. Use it only for a channel
-  // that has not begun and never will.
+  // Moves all queued operations to another channel with the same peer, and closes this one. Use it only if
+  // `has_begun()` is false and stays false.
   virtual void hand_over(Channel& to) = 0;
   // Returns ok, or why the channel has failed. Operations on a failed channel fail at once.
   virtual const Status& status() const = 0;
@@ -90,8 +90,8 @@ struct ChannelCounters {
   std::uint64_t bytes_sent = 0;  // payload
   std::uint64_t bytes_received = 0;
   std::uint64_t frames_sent = 0;  // frames on the wire: one for a small message
-  // Of the bytes received, these were written by the peer, into the receive's own memory and into staging
-  // chunks (docs/seams/grants.md).
+  // Of the received bytes, the peer itself wrote `bytes_in_place` into the receive's own memory, and
+  // `bytes_staged` into staging chunks (docs/seams/grants.md).
   std::uint64_t bytes_in_place = 0;
   std::uint64_t bytes_staged = 0;
 };

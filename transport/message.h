@@ -25,8 +25,8 @@ struct MessageTag {
 };
 inline constexpr std::uint32_t user_context_bit = 0x80000000u;
 constexpr bool is_user(const MessageTag& tag) { return (tag.context & user_context_bit) != 0; }
-// The library's own messages that are matched like a user's have this bit in their tags, which no user can
-// choose. A receive with any tag does not take them.
+// Some of the library's own messages are matched like a user's messages. Their tags have this bit, which no
+// user's tag can have. A receive with any tag does not take them.
 inline constexpr std::uint64_t library_tag_bit = std::uint64_t{1} << 63;
 
 struct MessageHeader {

@@ -8,8 +8,8 @@
 namespace tutti {
 
 // `MessageLimits` are the sizes that both ends of a connection must agree on. Each transport publishes its
-// own in its address, and both ends use the smaller one of each (`minimum`). So a peer can only lower what a
-// rank has set for itself, and not below the least values here.
+// own in its address, and both ends use the smaller value of each limit (`minimum`). So a peer can only lower
+// what a rank has set for itself, and not below the least values here.
 struct MessageLimits {
   static constexpr std::uint32_t least_credit = 1024;
   static constexpr std::uint32_t least_fragment = 1024;
@@ -21,7 +21,7 @@ struct MessageLimits {
   friend bool operator==(const MessageLimits&, const MessageLimits&) = default;
 };
 
-// Returns the smaller one of each limit.
+// Returns the smaller value of each limit.
 MessageLimits minimum(const MessageLimits& a, const MessageLimits& b);
 
 // Returns the text of the limits in an address: "131072,1048576,131072".

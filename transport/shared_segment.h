@@ -29,10 +29,10 @@ class SharedSegment {
   virtual ~SharedSegment() = default;
   // Returns the memory that all members share. It is page aligned, and zero when new.
   virtual std::span<std::byte> memory() const = 0;
-  // Returns the bell of a member, which lives as long as the segment. `member` is an index into
+  // Returns a member's bell, which lives as long as the segment. `member` is an index into
   // `ShareRequest::members`.
   virtual const SharedBell& bell(int member) const = 0;
-  // Makes a part of whole pages zero again, for all members. A transport that can also frees the pages.
+  // Zeroes `part`, which must consist of whole pages, for all members. Some transports also free the pages.
   virtual void discard(std::span<std::byte> part) { std::ranges::fill(part, std::byte{0}); }
 };
 
@@ -40,8 +40,8 @@ class SharedSegment {
 class SharedSegmentEvents {
  public:
   virtual ~SharedSegmentEvents() = default;
-  // A member died before it released the segment. All members are notified, unless the leader, which is the
-  // first of them, has died or released the segment before.
+  // A member died before it released the segment. All members are notified, unless the leader (the first
+  // member) died or released the segment earlier.
   virtual void on_member_lost(int member, const Status& why) = 0;
 };
 
@@ -51,8 +51,8 @@ struct ShareRequest {
   std::uint64_t key = 0;     // names this segment among all that its members ever share
   std::vector<int> members;  // world ranks, in the same order everywhere
   std::uint64_t bytes = 0;   // equal everywhere
-  // The pages of the first so many bytes are allocated at once, the others when they are touched first. Equal
-  // everywhere.
+  // The pages of the first `provided` bytes are allocated at once, all others when they are first touched.
+  // The value is equal everywhere.
   std::uint64_t provided = std::numeric_limits<std::uint64_t>::max();
   Deadline deadline = Deadline::never();
   SharedSegmentEvents* events = nullptr;  // outlives the segment

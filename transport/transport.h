@@ -76,14 +76,14 @@ class TransportOwner : public ChannelEvents {
   virtual int size() const = 0;
   virtual int rank() const = 0;
   // Peer `rank` has connected to this rank over `transport`. The owner returns the channel for the
-  // connection, and opens it first if there is none. It returns null to refuse the connection. `rank` may be
-  // any number: the owner refuses a number that is not the rank of a peer. The returned channel may have been
-  // closed already. The transport looks up its own channel with that peer (`ChannelMap::find`), and uses it
-  // only if the owner has returned the same channel.
+  // connection. If there is none, the owner opens one first. It returns null to refuse the connection. `rank`
+  // may be any number: the owner refuses a number that is not the rank of a peer. The returned channel may
+  // have been closed already. The transport looks up its own channel with that peer (`ChannelMap::find`), and
+  // uses it only if the owner has returned the same channel.
   virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
   // This transport cannot connect its channel with that peer. The channel has not begun
   // (`Channel::has_begun`), and the peer knows that this transport cannot be used. So both sides must use
-  // another one. The owner does not destroy the channel from within this call.
+  // another transport. The owner does not destroy the channel from within this call.
   virtual void on_unusable(int rank, class Transport& transport, const Status& why) = 0;
 };
 

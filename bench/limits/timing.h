@@ -15,7 +15,8 @@ double seconds_now();
 // every `calls` calls.
 double time_of(const std::function<void()>& call, int calls);
 
-// Ends the program after the call `what` has failed. The other results would be misleading without this one.
+// Ends the program because the call `what` has failed. Without its result, the other results would be
+// misleading.
 [[noreturn]] void fail(const char* what);
 
 }  // namespace tutti::perf

@@ -132,7 +132,7 @@ void signals(benchmark::State& state) {
   });
 }
 
-// If the signal that it awaits is missing, a rank's executor returns, and the other rank has its turn.
+// A rank's executor returns if the signal that it awaits is missing. Then the other rank has its turn.
 void signals_and_awaits(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder, int other) {
     for (std::uint32_t i = 0; i < steps / 2; ++i) builder.await(other, builder.signal());

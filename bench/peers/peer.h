@@ -32,7 +32,7 @@ class Peer {
 
   // The harness uses these two between measurements.
   virtual void barrier() = 0;
-  virtual void largest(std::span<double> values) = 0;  // puts the maximum over all ranks into each
+  virtual void largest(std::span<double> values) = 0;  // replaces each by its maximum over all ranks
 };
 
 }  // namespace tutti::perf

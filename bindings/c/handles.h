@@ -60,7 +60,7 @@ T& checked(T* pointer, const char* what) {
   return *pointer;
 }
 
-// These convert a value of the caller. They throw `invalid_argument` if it is not valid.
+// These convert a value of the caller. They throw `invalid_argument` if the value is not valid.
 DataType data_type(tutti_data_type type);
 const ReduceOp& reduce_op(tutti_op op);
 Memory memory(tutti_memory kind, int device);
@@ -71,7 +71,7 @@ inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
   return std::chrono::nanoseconds(timeout_ns);
 }
 
-// `How` has the options of a call, and the memory of its buffers.
+// `How` has the options of a call, and says in which memory its buffers lie.
 struct How : CallOptions {
   Memory memory;
 };

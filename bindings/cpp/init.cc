@@ -46,8 +46,8 @@ struct Setup {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
   std::string prefix() const { return "tutti/" + config.job_id; }
-  // Makes the transports, and returns their addresses. They are made again for every attempt to meet, since
-  // each attempt may need another interface.
+  // Makes the transports, and returns their addresses. Every attempt to meet makes new transports, since the
+  // attempt may need another interface.
   Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route,
                                                        const security::SharedCredentials& credentials) {
     transports.clear();
@@ -169,8 +169,8 @@ MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
   return options;
 }
 
-// Makes a world of these ranks. It has neither control connections nor a communicator yet. Sets `shipped` to
-// the costs that are assumed before anything is measured.
+// Makes a world of `peers`. The world has neither control connections nor a communicator yet. Sets `shipped`
+// to the costs that are assumed before anything is measured.
 std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> peers,
                                   std::chrono::nanoseconds spin, CostModel& shipped) {
   auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
@@ -189,13 +189,15 @@ std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> 
 // Measures the costs of messages, together with all other ranks. From then on, these costs decide
 // which algorithms are chosen.
 void agree_with_others(const std::shared_ptr<World>& world, const Config& config, const CostModel& shipped) {
-  // The measurement has a communicator of its own, so that it leaves no trace in the world's.
+  // The measurement has a communicator of its own, so that it does not count as an operation of the world's
+  // communicator.
   world->part_of = Composite::init;
   Communicator scout = create_communicator(world);
   const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !config.deterministic);
   log::info("the ranks agreed on these costs: ", describe(agreed));
   world->selector = Selector::create(agreed, format_algorithm_choices(config.algorithm)).take();
-  // This comes last: until now, ranks of different hosts may choose different algorithms.
+  // This all_reduce must follow the agreement. Before that, ranks of different hosts might choose different
+  // algorithms for it.
   world->shared_room = lazy_memory();
   scout.all_reduce(Buffer(&world->shared_room, 1, DataType::uint64), ReduceOp::min).wait();
   world->part_of = Composite::none;
@@ -236,8 +238,8 @@ Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& pe
   return open_world(world, setup.config, deadline);
 }
 
-// Returns the error of a failed `init`. It mentions a shortage of file descriptors, which other ranks may see
-// only as a timeout.
+// Returns the error of a failed `init`. If file descriptors have run out on this rank, the error says so:
+// other ranks may see only a timeout.
 Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   const bool said = status.code() == Code::resource_exhausted;
   if (said || descriptor_shortages() == shortages_before) return Error(status);

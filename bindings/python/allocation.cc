@@ -6,8 +6,8 @@ namespace tutti::python {
 
 namespace {
 
-// `SharedMemory` offers memory of `Communicator::allocate` by the buffer protocol. Every view of it keeps it
-// alive.
+// `SharedMemory` offers memory of `Communicator::allocate` by the buffer protocol. Every view keeps the
+// memory alive.
 struct SharedMemory {
   std::shared_ptr<Allocation> allocation;
 };

@@ -211,6 +211,23 @@ void interruptibly(std::function<void()> body, const std::function<void()>& give
   outcome.get();
 }
 
+namespace {
+
+// Binds the calls that make another communicator.
+void bind_successors(nb::class_<Group>& group) {
+  group
+      .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
+           "Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, "
+           "then by rank. Returns None on ranks whose color is None.")
+      .def("group", &group_of, nb::arg("ranks"), nb::arg("key") = 0, nb::arg("timeout") = nb::none(),
+           "Blocking: a communicator of the listed ranks, in this order. Only they call it, all alike.")
+      .def("shrink", &shrink, nb::arg("min_size") = 0,
+           "After a rank was lost: the communicator of the survivors, and how many of this one's collectives "
+           "all of them have completed. Every survivor calls it. Collective and blocking.");
+}
+
+}  // namespace
+
 void bind_group(nb::module_& module) {
   nb::class_<Group> group(
       module, "Communicator", nb::is_weak_referenceable(),
@@ -233,14 +250,6 @@ void bind_group(nb::module_& module) {
            "Ends operations in flight. The other ranks are told that this one leaves once memory of its "
            "`allocate` has been released.")
       .def("describe", &describe, nb::arg("rank"), "Returns a text such as 'rank 3 (host b, pid 4711)'.")
-      .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
-           "Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, "
-           "then by rank. Returns None on ranks whose color is None.")
-      .def("group", &group_of, nb::arg("ranks"), nb::arg("key") = 0, nb::arg("timeout") = nb::none(),
-           "Blocking: a communicator of the listed ranks, in this order. Only they call it, all alike.")
-      .def("shrink", &shrink, nb::arg("min_size") = 0,
-           "After a rank was lost: the communicator of the survivors, and how many of this one's collectives "
-           "all of them have completed. Every survivor calls it. Collective and blocking.")
       .def("abort", &abort, nb::arg("reason") = "no reason given",
            "Ends everything pending and later with AbortedError, on all ranks, at once. From any thread.")
       .def("statistics", &statistics, "Returns counts of operations, messages, bytes and connections.")
@@ -249,6 +258,7 @@ void bind_group(nb::module_& module) {
           "For event loops: readable when there is something to do, then call `progress`.")
       .def("progress", &progress,
            "Makes progress without waiting. Returns whether there was anything to do.");
+  bind_successors(group);
   bind_reductions(group);
   bind_movements(group);
   bind_messages(group);

@@ -46,7 +46,7 @@ class Group {
   void close();
   static void close_all();
 
-  // Calls `start(communicator)`, which starts an operation, without the GIL. Throws if the arguments are
+  // Releases the GIL and calls `start(communicator)`, which starts an operation. Throws if the arguments are
   // wrong. In that case no operation has started, or all ranks refuse it, so the ranks are still in step.
   template <class Start>
   Operation issue(Kept kept, Start&& start) {

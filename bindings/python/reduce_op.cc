@@ -21,7 +21,7 @@ nb::object bytes_view(const void* data, std::size_t bytes, int flags) {
 }
 
 // Calls a user's Python function on the driving thread, which does not hold the GIL. An exception fails the
-// operation on all ranks with the exception's text, as it does for a C++ function.
+// operation on all ranks with the exception's text, as an exception of a C++ function does.
 void call_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                    void* state) {
   if (Py_IsInitialized() == 0) throw std::runtime_error("the Python interpreter has ended");
@@ -32,7 +32,8 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
     function(bytes_view(left, bytes, PyBUF_READ), bytes_view(right, bytes, PyBUF_READ),
              bytes_view(out, bytes, PyBUF_WRITE), std::string(to_string(type)));
   } catch (const nb::python_error& error) {
-    // Only its text is kept, since the Python exception must be destroyed while this thread holds the GIL.
+    // Only the exception's text is kept. The Python exception itself must be destroyed while this thread
+    // holds the GIL.
     const std::string text =
         nb::str(error.type().attr("__name__")).c_str() + std::string(": ") + nb::str(error.value()).c_str();
     // Ctrl-C is raised again for the program only after str() above, which would otherwise raise it here.

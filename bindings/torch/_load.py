@@ -43,7 +43,7 @@ def _compiled(name):
 
 def load():
     name = build.name()
-    path = Path(__file__).parent / name  # in a build tree
+    path = Path(__file__).parent / name  # exists in a build tree
     if not path.exists():
         path = _compiled(name)
     spec = importlib.util.spec_from_file_location("tutti.torch._C", path)

@@ -142,7 +142,7 @@ intrusive_ptr<c10d::Backend> ProcessGroupTutti::merge(const intrusive_ptr<c10d::
                                                 options ? options->timeout : options_->timeout);
 }
 
-// --- coalescing: the operations start at once, and only their works are combined ---
+// --- coalescing: the operations start immediately; only their works are combined ---
 
 // Coalescing may have begun already, since torch does not end it if an exception leaves the block.
 void ProcessGroupTutti::startCoalescing() {

@@ -37,23 +37,24 @@ using Milliseconds = std::chrono::milliseconds;
 //
 // An operation starts on the caller's thread, and `wait` makes progress on the waiting thread. Neither needs
 // another thread. A failed operation fails the group, as in the library: every pending and later operation
-// ends with that first cause. Threads that issue operations on one group must agree on their order, as c10d
+// ends with the first error. Threads that issue operations on one group must agree on their order, as c10d
 // requires. Any thread may call `abort`, `shutdown` and `getError`.
 //
-// Public functions without `override` override virtual functions that torch 2.1 does not have but later
-// versions do.
+// Torch 2.1 lacks some of the virtual functions that later versions have. The functions here that override
+// those are not marked with `override`.
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all `size` ranks have arrived: in the world of `from`, or in the store, if there is no such
-  // world or if it has failed. The caller must not hold the GIL.
+  // Blocks until all `size` ranks have arrived. They meet in the world of `from`. If there is no such world,
+  // or if it has failed, they meet in the store. The caller must not hold the GIL.
   ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout,
                     Place from = {});
   ~ProcessGroupTutti() override;
 
-  // Lets the groups that are made later be made in this group's world.
+  // From now on, new groups are made in this group's world.
   void serve_as_default() { World::serve_as_default(place_.world); }
 
-  // Shuts down all groups of this process when it ends, so that other ranks do not count it as lost.
+  // Shuts down all groups of this process. The process calls this when it ends, so that other ranks do not
+  // count it as lost.
   static void shutdown_all();
   // Drops all groups in a forked child, since they belong to its parent.
   static void forget_all();
@@ -141,8 +142,8 @@ class ProcessGroupTutti : public c10d::Backend {
   Milliseconds limit_of(Milliseconds given) const {
     return given.count() == 0 || given == c10d::kUnsetTimeout ? options_->timeout : limit(given);
   }
-  // Combines works into one work. The profiler shows it under `name`, unless `profiled` says that it has
-  // shown the parts already.
+  // Combines works into one work. If `profiled` is true, the profiler shows the combined work under `name`.
+  // It is false if the profiler has shown the parts already.
   intrusive_ptr<Work> together(const Works& works, c10d::OpType type, const char* name, const Tensors& inputs,
                                bool profiled);
   // Issues several parts as one work, with one call `issue_part(i)` for each of `inputs`.
@@ -181,11 +182,11 @@ class ProcessGroupTutti : public c10d::Backend {
   std::uint64_t monitored_barriers_ = 0;
   bool coalescing_ = false;  // whether the caller will ask for one work at the end
   Works coalesced_;
-  bool in_parts_ = false;  // whether operations are issued as parts of one
+  bool in_parts_ = false;  // whether operations are issued as parts of one work
 };
 
-// The destructor calls this function first, on any thread. The function shuts the group down in the way that
-// the host program's threads require.
+// The destructor first calls this function, on any thread, to shut the group down. module.cc sets it to a
+// function that releases the GIL.
 extern void (*before_destruction)(ProcessGroupTutti*);
 
 template <class Issue>

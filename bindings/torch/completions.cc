@@ -17,8 +17,8 @@ void Completions::add(c10::intrusive_ptr<PendingWork> work) {
     outstanding_.push_back(entry);
     if (leader_of_ == nullptr) summon();
   }
-  // The lock must not be held here: for an operation that has already ended, tutti_work_then calls back at
-  // once.
+  // The lock must not be held here: if an operation has already ended, tutti_work_then calls back
+  // immediately.
   for (const WorkHandle& handle : work->handles()) {
     auto* state = new std::shared_ptr<Entry>(entry);
     if (tutti_work_then(handle.get(), &Completions::on_over, state) != TUTTI_OK) delete state;

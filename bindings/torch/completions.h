@@ -12,14 +12,14 @@
 
 namespace tutti_torch {
 
-// `Completions` settles the operations that have a future, or that no thread waits for any more.
+// `Completions` settles the operations (`PendingWork::settle`) that have a future, or that no thread waits
+// for any more.
 //
-// One thread leads: it makes progress for outstanding operations and settles them, oldest first. A future
-// runs its callbacks on the thread that completes it. A callback may wait for another operation (PowerSGD's
-// does), or for the interpreter. So a thread gives up the lead before it settles an operation, and there are
-// enough threads for one to lead at any time. The threads start with the first operation. There are at most
-// two more threads than there are callbacks that block. They end once `stop` has been called and no operation
-// is outstanding.
+// One thread leads: it makes progress for the outstanding operations, oldest first. A future runs its
+// callbacks on the thread that completes it. A callback may wait for another operation (PowerSGD's does), or
+// for the interpreter. So the leader gives up the lead before it settles an operation, and another thread
+// takes the lead. The threads start with the first operation. There are at most two more threads than there
+// are callbacks that block. They end once `stop` has been called and no operation is outstanding.
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
   void add(c10::intrusive_ptr<PendingWork> work);

@@ -19,7 +19,7 @@ void raise_interrupt() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// Destroys the backend without the GIL, which the backend's threads may need.
+// Shuts the backend down without holding the GIL, which the backend's threads may need.
 void release_without_gil(ProcessGroupTutti* backend) {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     const py::gil_scoped_release released;
@@ -29,8 +29,8 @@ void release_without_gil(ProcessGroupTutti* backend) {
   }
 }
 
-// `global_ranks` are the ranks of the group in the default group. torch passes none for the default group
-// itself.
+// `global_ranks` are the group's members, as ranks of the default group. For the default group itself, torch
+// passes none.
 c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                          const std::chrono::duration<float>& timeout,
                                          const std::vector<int>& global_ranks) {

@@ -42,8 +42,8 @@ int set(void* state, const char* key, const void* value, std::size_t size, std::
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] { store_of(state).set(key, bytes_of(value, size)); });
 }
 
-// Asks again and again, since c10d's own wait writes a warning to stderr whenever it times out. Meeting cuts
-// long waits into short ones.
+// Asks the store again and again. c10d's own wait writes a warning to stderr whenever it times out. That
+// would happen often, since ranks that meet cut long waits into short ones.
 int wait(void* state, const char* const* keys, std::size_t count, std::int64_t timeout_ns) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(50);

@@ -23,8 +23,8 @@ struct Flight {
   std::vector<WorkHandle> handles;  // the operation has ended when all of these have
   std::vector<at::Tensor> memory;   // the tensors that it reads and writes
   std::function<void()> epilogue;   // called after success: copies results to their places
-  // Works that are combined into this one. A wait for this one waits for all of them, and they are settled
-  // before it. Each has handles of its own.
+  // These works are combined into this work. A wait for this work waits for all of its parts, and the parts
+  // are settled first. Each part has handles of its own.
   std::vector<c10::intrusive_ptr<c10d::Work>> parts = {};
 };
 

@@ -11,9 +11,9 @@
 
 namespace tutti_torch {
 
-// A `World` is one meeting of ranks: one engine with its threads and connections, which all process groups
-// made from it share. No group uses the communicator that it makes groups from. So groups can be made after
-// others have failed.
+// A `World` consists of the ranks of one meeting. It has one engine with its threads and connections, and all
+// process groups made from the world share this engine. The world makes groups from a communicator of its
+// own, which no group uses. So groups can be made after others have failed.
 class World {
  public:
   // Takes the communicator of all ranks that have met.
@@ -22,15 +22,15 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Sets and returns the world of this process's default group; null if there is none.
+  // These set and return the world of this process's default group; null if there is none.
   static void serve_as_default(const std::shared_ptr<World>& world);
   static std::shared_ptr<World> of_default_group();
-  // Forgets it in a forked child, since it belongs to its parent.
+  // Forgets that world in a forked child, since it belongs to the parent.
   static void forget_default();
 
-  // Returns a communicator of these ranks of the world. Only they call this, with equal lists. Returns null
-  // if the world has lost a rank; the other callers then get null, too, or have to wait until their time is
-  // up. Throws if a rank does not call in time, or on Ctrl-C. The caller must not hold the GIL.
+  // Returns a communicator of these ranks of the world. Only these ranks call this, with equal lists. Returns
+  // null if the world has lost a rank; the other callers then get null, too, or have to wait until their time
+  // is up. Throws if a rank does not call in time, or on Ctrl-C. The caller must not hold the GIL.
   tutti_comm* make_group(const std::vector<int>& ranks, std::chrono::milliseconds timeout);
 
   const std::shared_ptr<Completions>& completions() const { return completions_; }

@@ -20,10 +20,10 @@ namespace tutti {
 
 // `Arbitration` finds the member that is wrong when members make different calls.
 //
-// The rank that notices a mismatch knows only two calls. It asks all members which call they have made with
-// the same number, and reads the calls on the board. Once more than half of the members are known to have
-// made the same call, the verdict names a member that has made a different one. If no majority is known soon,
-// the verdict names the two calls and blames no rank.
+// The rank that notices a mismatch knows only two calls. It asks all members which call they have made under
+// the same number, and reads the calls that members show in shared memory (`Board`). Once more than half of
+// the members are known to have made the same call, the verdict names a member that has made a different one.
+// If no majority is known soon, the verdict names the two calls and blames no rank.
 //
 // Only the driving thread calls these functions. It may do so inside a callback of the mesh.
 class Arbitration {
@@ -36,12 +36,13 @@ class Arbitration {
   // Called when the member `peer` (a world rank) has made a different call as collective number `sequence`;
   // see ContextEvents.
   void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why);
-  // Called when the board may show two calls that differ. Does nothing if it does not. `operation` is the
-  // operation that failed because of them; null if none did.
+  // Called when the board may show two calls that differ. Does nothing if the calls do not differ.
+  // `operation` is the operation that failed because of them; null if none did.
   void on_mismatch_on_board(const Operation* operation, const Status& noticed);
-  // Called when a note of another member (`origin`, its world rank) has arrived over the control plane.
-  // `on_blocked`: that member has waited in a call for a long time. `on_question`: it has seen two calls that
-  // differ, and asks for this rank's call. `on_answer`: it answers with the call that it has made.
+  // Called when a note of another member, whose world rank is `origin`, has arrived over the control plane.
+  // `on_blocked`: the member has waited in a call for a long time. `on_question`: the member has seen two
+  // calls that differ, and asks for this rank's call. `on_answer`: the member answers with the call that it
+  // has made.
   void on_blocked(int origin, const CallNote& theirs);
   void on_question(int origin, const CallNote& theirs);
   void on_answer(int origin, const CallNote& theirs);

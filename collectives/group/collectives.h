@@ -34,6 +34,9 @@ class Collectives final : public OperationOwner {
     return habits_.repeat(call, options, work);
   }
 
+  // Forgets the last call of each kind, so that the next call is issued, and not repeated.
+  void forget_habits() { habits_.forget(); }
+
   // OperationOwner
   void start(Operation& operation) override;
   void on_failed(Operation& operation, const Status& why) override;

@@ -44,8 +44,8 @@ void Founding::agree(std::int64_t color, int key) {
   settle(mine, giver);
 }
 
-// Each rank reserves the number that it votes, and hands out a range. If all ranks have voted the same
-// number, which is usual, they agree at once.
+// Each rank reserves the number that it votes for, and hands out a range of shared memory. If all ranks have
+// voted for the same number, as they usually have, they agree at once.
 void Founding::agree_together(std::int64_t color) {
   members_.resize(voters_.size());
   std::iota(members_.begin(), members_.end(), std::size_t{0});
@@ -112,7 +112,7 @@ void Founding::name_members() {
 }
 
 // Returns the member with the most room, or nothing if the members do not share memory. All members choose
-// alike, since they see the same votes, and since each rank of a host is in the same segment or in none.
+// the same member: they see the same votes, and each rank of a host is in the same segment or in none.
 std::optional<std::size_t> Founding::choose_giver() const {
   const bool shared = world_.host_memory.is_shared_by(ranks_) &&
                       std::ranges::all_of(members_, [this](std::size_t i) { return votes_[i].room >= 0; });

@@ -23,25 +23,26 @@ struct Vote {
 inline constexpr std::size_t vote_words = sizeof(Vote) / sizeof(std::int64_t);
 
 // A `Founding` is one rank's part in making new communicators: `Communicator::split` and
-// `Communicator::group`. The voters agree on the members of each, on a context number that none of them has
-// used, and on the memory that the members share (docs/seams/communicators.md).
+// `Communicator::group`. The voters agree on the members of each new communicator, on a context number that
+// none of them has used, and on the memory that the members share (docs/seams/communicators.md).
 //
 // The functions are collective among the voters: they block, and throw `Error` on failure.
 class Founding {
  public:
-  // Sends this rank's vote to all voters, and sets `votes` to those of all voters, in the same order on all
-  // of them.
+  // Sends this rank's vote to all voters, and sets `votes` to the votes of all voters. The order of the votes
+  // is the same on all voters.
   using Exchange = std::function<void(const Vote& mine, std::span<Vote> votes)>;
 
   // `voters` are ranks of `group`. Throws if this thread or process cannot wait.
   Founding(Group& group, std::vector<int> voters, Exchange exchange);
   // Makes one communicator for each color, ordered by key, then by the order of the voters.
   void agree(std::int64_t color, int key);
-  // Makes one communicator of all voters, who pass the same color, in their order.
+  // Makes one communicator of all voters, in the order of the voters. All of them must pass the same color.
   void agree_together(std::int64_t color);
 
-  // After that, these return the context number, the new communicator's members as world ranks, and the
-  // place of their range of shared memory. There is none if they do not share memory.
+  // After `agree` or `agree_together`, these return the context number, the new communicator's members as
+  // world ranks, and the place of the members' range of shared memory, or nothing if they do not share
+  // memory.
   std::uint32_t number() const { return number_; }
   const std::vector<int>& ranks() const { return ranks_; }
   std::optional<std::uint64_t> place() const { return place_; }

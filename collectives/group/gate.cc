@@ -4,9 +4,9 @@
 
 namespace tutti {
 
-Gate::Gate(Driver& driver, Failure& failure, Journal& journal, LiveOperations& live,
+Gate::Gate(Driver& driver, ActiveGroups& active, Failure& failure, Journal& journal, LiveOperations& live,
            SharedCollectives& shared)
-    : driver_(driver), failure_(failure), journal_(journal), live_(live), shared_(shared) {}
+    : driver_(driver), active_(active), failure_(failure), journal_(journal), live_(live), shared_(shared) {}
 
 Work Gate::launch(Operation& operation) {
   Work work = Operation::handle(operation);
@@ -52,6 +52,7 @@ void Gate::abort(const Status& why) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   if (driver_.try_enter()) {
     leave();
   } else {
+    active_.stir_all();
     driver_.wake();
   }
 }

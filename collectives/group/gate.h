@@ -5,6 +5,7 @@
 
 #include <tutti/work.h>
 
+#include "collectives/group/active_groups.h"
 #include "collectives/group/failure.h"
 #include "collectives/group/journal.h"
 #include "collectives/group/live_operations.h"
@@ -19,7 +20,8 @@ namespace tutti {
 // drives, the calling thread does. Otherwise it hands its operation over.
 class TUTTI_CAPABILITY("baton") Gate {
  public:
-  Gate(Driver& driver, Failure& failure, Journal& journal, LiveOperations& live, SharedCollectives& shared);
+  Gate(Driver& driver, ActiveGroups& active, Failure& failure, Journal& journal, LiveOperations& live,
+       SharedCollectives& shared);
 
   // Starts an operation on this thread if no other thread drives. A small message is then sent before
   // `launch` returns.
@@ -56,6 +58,7 @@ class TUTTI_CAPABILITY("baton") Gate {
   void hand_over(Operation& operation);
 
   Driver& driver_;
+  ActiveGroups& active_;
   Failure& failure_;
   Journal& journal_;
   LiveOperations& live_;

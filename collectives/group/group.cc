@@ -9,16 +9,17 @@
 namespace tutti {
 
 Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<int> ranks)
-    : world_(std::move(world)),
+    : ActiveGroups::Member(world->active),
+      world_(std::move(world)),
       driver_(world_->engine->driver),
       context_(context),
       members_(*world_->mesh, world_->topology, std::move(ranks)),
       failure_(members_.own_world_rank(), members_.describe_this_rank(), *this),
       journal_(context, world_->engine->trace.get()),
-      live_(world_->engine, members_, journal_, world_->default_timeout),
+      live_(world_->engine, members_, journal_, world_->default_timeout, *this),
       sharing_(context, members_, *world_->mesh, world_->desk, failure_, *this),
       shared_(members_, failure_),
-      gate_(driver_, failure_, journal_, live_, shared_),
+      gate_(driver_, world_->active, failure_, journal_, live_, shared_),
       arbitration_(context, members_, world_->desk, failure_, journal_, shared_),
       offloading_(members_, *world_),
       parts_{context, world_->part_of, members_, *world_->mesh, failure_, journal_, live_, shared_, gate_},
@@ -27,7 +28,7 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       watchdog_(context, members_, world_->desk, failure_, journal_, live_),
       survivors_(context, members_, *world_, failure_, journal_, live_, gate_) {
   const DriverGuard guard(driver_);
-  driver_.add(*this);
+  world_->active.add(*this);
   world_->desk.add(*this);
   world_->mesh->attach(context_, *this);
   world_->recorder->add(*this);
@@ -42,13 +43,12 @@ Group::~Group() {
   world_->recorder->remove(*this);
   world_->mesh->detach(context_);
   world_->desk.remove(*this);
-  driver_.remove(*this);
+  world_->active.remove(*this);
   shared_.close();
   sharing_.clear();
 }
 
-// Gives up the operations in flight, and tells the other members that this rank leaves unexpectedly, if it
-// does.
+// Gives up the operations in flight. If this rank leaves unexpectedly, tells the other members so.
 void Group::fail_at_the_end() {
   const DriverGuard guard(driver_);
   arbitration_.settle_now();
@@ -56,8 +56,8 @@ void Group::fail_at_the_end() {
     failure_.note(Status(Code::aborted, members_.describe_this_rank() +
                                             " destroyed the communicator with operations in flight"));
   } else if (std::uncaught_exceptions() > 0) {
-    // The other ranks may be waiting for this rank. So this tells them why it leaves, not only that it has
-    // left.
+    // The other ranks may be waiting for this rank. The failure tells them why this rank leaves, not only
+    // that it has left.
     failure_.note(Status(Code::aborted,
                          members_.describe_this_rank() + " left the communicator because of an exception"));
   }
@@ -101,6 +101,20 @@ bool Group::poll() {
   return did;
 }
 
+// Whatever happens to a communicator that rests is reported to it. Only the failures and calls that other
+// ranks write on the board are not; so it rests only when the calls have been compared, and when it fails,
+// the ranks that have noticed tell it by messages, too.
+bool Group::rest() {
+  const std::uint64_t before = std::exchange(issued_, journal_.operations_issued());
+  if (issued_ != before || !live_.empty() || failure_.suspects()) return false;
+  if (failure_.happened()) return failure_.is_spread();
+  if (arbitration_.is_open() || watchdog_.inquires()) return false;
+  const SharedExecutor* const executor = shared_.executor();
+  if (executor != nullptr && !executor->is_idle()) return false;
+  collectives_.forget_habits();
+  return true;
+}
+
 std::vector<Group::Waiting> Group::waiting() const {
   std::vector<Waiting> found;
   for (const Operation* operation = live_.newest(); operation != nullptr; operation = operation->next) {
@@ -111,15 +125,34 @@ std::vector<Group::Waiting> Group::waiting() const {
   return found;
 }
 
+void Group::on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) {
+  stir();
+  arbitration_.on_mismatch(peer, sequence, theirs, why);
+}
+
 void Group::on_abort(int peer, const Status& why) {
   if (members_.contains(peer)) fail(why);
 }
 
-void Group::fail(const Status& why) { failure_.note_known(why); }
+void Group::on_loss() {
+  stir();
+  survivors_.on_loss();
+}
+
+void Group::on_leave() {
+  stir();
+  watchdog_.look_for_leavers();
+}
+
+void Group::fail(const Status& why) {
+  stir();
+  failure_.note_known(why);
+}
 
 void Group::on_peer_down(int peer, const Status& why) {
   // A clean goodbye matters only to operations that still need that peer, and the mesh fails those.
   if (!members_.contains(peer) || why.code() == Code::aborted) return;
+  stir();
   failure_.suspect(shared_.first_cause(why));
 }
 
@@ -129,6 +162,7 @@ Deadline Group::next_deadline() const {
 
 void Group::on_note(const ControlNote& note) {
   if (!members_.contains(note.origin)) return;
+  stir();
   if (note.topic == topic_shrink) {
     if (const auto said = decode_shrink(note.body)) survivors_.on_note(note.origin, *said);
   }
@@ -158,9 +192,13 @@ void Group::on_call_note(const ControlNote& note, const CallNote& call) {
   }
 }
 
-void Group::on_member_lost(int, const Status& why) { failure_.suspect(shared_.first_cause(why)); }
+void Group::on_member_lost(int, const Status& why) {
+  stir();
+  failure_.suspect(shared_.first_cause(why));
+}
 
-// The room is for a thousand communicators of all ranks of the host, or less (docs/seams/communicators.md).
+// The memory has room for at most 1024 more communicators of all ranks of the host
+// (docs/seams/communicators.md).
 void Group::open_host_memory(Deadline deadline) {
   constexpr std::uint64_t most_communicators = 1024;
   std::vector<int> here;

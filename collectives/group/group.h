@@ -9,6 +9,7 @@
 #include <tutti/communicator.h>
 
 #include "collectives/arguments.h"
+#include "collectives/group/active_groups.h"
 #include "collectives/group/arbitration.h"
 #include "collectives/group/collectives.h"
 #include "collectives/group/failure.h"
@@ -42,7 +43,7 @@ namespace tutti {
 // Any thread may issue operations. Only the driving thread calls the functions marked "driving".
 class Group final : public ContextEvents,
                     public ControlClient,
-                    public Pollable,
+                    public ActiveGroups::Member,
                     public Recorded,
                     private SharedSegmentEvents,
                     private Failure::Actor {
@@ -109,7 +110,7 @@ class Group final : public ContextEvents,
   const History& transfers() const override { return journal_.transfers(); }
   std::vector<Waiting> waiting() const override;
 
-  // Pollable, driving.
+  // ActiveGroups::Member, driving.
   bool poll() override;
   bool expects_memory() const override { return shared_.expects_memory(); }
   bool prepare_sleep() override { return shared_.prepare_sleep(); }
@@ -119,20 +120,20 @@ class Group final : public ContextEvents,
   // ControlClient, driving.
   void fail(const Status& why) override;
   void act_on_failure() override { failure_.act(); }
-  void on_loss() override { survivors_.on_loss(); }
-  void on_leave() override { watchdog_.look_for_leavers(); }
+  void on_loss() override;
+  void on_leave() override;
   void on_note(const ControlNote& note) override;
 
   // ContextEvents, driving.
   Known operation(std::uint64_t sequence) const override { return journal_.find(sequence); }
   std::string describe(const Fingerprint& call) const override;
-  void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) override {
-    arbitration_.on_mismatch(peer, sequence, theirs, why);
-  }
+  void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) override;
   void on_abort(int peer, const Status& why) override;
   void on_peer_down(int peer, const Status& why) override;
 
  private:
+  // ActiveGroups::Member, driving.
+  bool rest() override;
   // SharedSegmentEvents, driving.
   void on_member_lost(int member, const Status& why) override;
   // Failure::Actor, driving.
@@ -146,6 +147,7 @@ class Group final : public ContextEvents,
   const std::shared_ptr<World> world_;
   Driver& driver_;
   const std::uint32_t context_;
+  std::uint64_t issued_ = 0;  // operations, when `rest` was last called
   const Members members_;
   Failure failure_;
   Journal journal_;

@@ -8,8 +8,13 @@ namespace tutti {
 
 Habits::Habits(const Parts& parts, OperationOwner& owner) : parts_(parts), owner_(owner) {}
 
-Habits::~Habits() {
-  for (Habit& habit : habits_) drop(habit);
+Habits::~Habits() { forget(); }
+
+void Habits::forget() {
+  for (Habit& habit : habits_) {
+    drop(habit);
+    habit.schedule.reset();
+  }
 }
 
 void Habits::drop(Habit& habit) {

@@ -30,12 +30,14 @@ class Habits {
   // Runs a call that equals the last call of its kind, including the pointers. Such a call need not be
   // checked again. Returns false for any other call.
   bool repeat(const Call& call, const CallOptions& options, Work& work);
-  // Runs a call that has been checked, if its problem equals that of the last call of its kind. Otherwise
-  // returns false.
+  // Runs a call that has been checked, if its problem equals the problem of the last call of its kind.
+  // Otherwise returns false.
   bool attempt(const Call& call, const Problem& problem, const Fingerprint& print, const CallOptions& options,
                Work& work);
   // Remembers an operation, since the next call of its kind may equal it.
   void form(const Operation& operation, const Problem& problem);
+  // Forgets all calls. Only the driving thread may call it.
+  void forget();
 
  private:
   struct Habit {

@@ -8,8 +8,8 @@ namespace tutti {
 
 namespace {
 
-// Everything in the segment is aligned to this, which is a multiple of the system's page size. What is never
-// touched takes no memory.
+// Everything in the segment is aligned to `unit`, a multiple of the system's page size. Pages that are never
+// touched take no memory.
 constexpr std::uint64_t unit = 64 * 1024;
 
 constexpr std::uint64_t whole_units(std::uint64_t bytes) { return (bytes + unit - 1) / unit * unit; }
@@ -86,7 +86,7 @@ void HostMemory::reclaim() {
     const auto [place, bytes] = handed;
     const std::span<std::byte> range = segment_->memory().subspan(place, bytes);
     if (SharedRange::head_of(range).reusable.load() == 0) return false;
-    segment_->discard(range);  // the head; its members have cleared the rest
+    segment_->discard(range);  // frees the head; the last member has freed the rest
     arena_.give_back(place, bytes);
     return true;
   });
@@ -94,8 +94,8 @@ void HostMemory::reclaim() {
 
 // --- the ranges ---
 
-// Returns the word of the rank that has handed out a range, or null for the segment's first range. The place
-// comes from another rank, so it may be anything.
+// Returns the word of the rank that has handed out a range, or null for the segment's first range. `place`
+// comes from another rank, so it may have any value.
 Result<HostMemory::Word*> HostMemory::giver_of(std::uint64_t place, std::uint64_t range_bytes) const {
   if (place == first_place() && range_bytes <= arenas_begin_ - place) return nullptr;
   if (place >= arenas_begin_ && place < arena_begin(members_.size()) && place % unit == 0) {
@@ -137,8 +137,8 @@ SharedRange::SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<st
 }
 
 // Among members that release the range at the same time, at least one sees the words of all others, since the
-// store and the loads are sequentially consistent. A lost member may only be frozen, and write again later:
-// so its range is freed, but not used again.
+// store and the loads are sequentially consistent. A lost member may only be frozen, and may write to the
+// range again later. So the range's pages are freed, but the range is not used again.
 SharedRange::~SharedRange() {
   std::erase(host_.ranges_, this);
   released(own_).store(1);

@@ -18,17 +18,19 @@ namespace tutti {
 class SharedRange;
 
 // `HostMemory` is the memory that all ranks of a world on this host share: one segment for all of the world's
-// communicators. Each communicator whose ranks are on one host has a range of it. Each rank hands out ranges
-// from an arena of its own. docs/seams/communicators.md describes how a range is agreed on and given back.
+// communicators. Each communicator whose ranks are on one host has a range of the segment. Each rank hands
+// out ranges from an arena of its own. docs/seams/communicators.md describes how a range is agreed on and
+// given back.
 //
 // Only the driving thread calls these functions, except where a comment says otherwise.
 class HostMemory final : public SharedSegmentEvents {
  public:
   explicit HostMemory(const ControlDesk& desk) : desk_(desk) {}
 
-  // Asks in `request` for the segment of these members, the ranks of this host in ascending order. `rank` is
-  // this rank. The segment begins with a range of `first_bytes` bytes, whose pages are allocated at once, and
-  // has arenas of `room` bytes together. Both are equal on all members. Any thread may call it.
+  // Makes `request` ask for the segment of `members`, the ranks of this host in ascending order. `rank` is
+  // this rank. The segment begins with a range of `first_bytes` bytes, whose pages are allocated at once. The
+  // members' arenas follow, `room` bytes in total. Both sizes are equal on all members. Any thread may call
+  // it.
   void prepare(ShareRequest& request, std::vector<int> members, int rank, std::uint64_t first_bytes,
                std::uint64_t room);
   // From now on, the ranks share the segment that was asked for.
@@ -39,7 +41,7 @@ class HostMemory final : public SharedSegmentEvents {
   // Returns the size in bytes of the largest range that this rank can hand out now, or -1 if it has no
   // segment.
   std::int64_t room();
-  // Returns the size in bytes of a range of which `members` members use `bytes` bytes. Any thread may call
+  // Returns the size in bytes of a range that offers `bytes` bytes to `members` members. Any thread may call
   // it.
   static std::uint64_t range_bytes(std::size_t members, std::uint64_t bytes);
   // Hands out a range that no communicator uses. Returns its place, or nothing if there is no room.
@@ -48,8 +50,8 @@ class HostMemory final : public SharedSegmentEvents {
   std::uint64_t first_place() const { return words_bytes(members_.size()); }
   // Takes back a range that no rank has joined.
   void cancel(std::uint64_t place);
-  // Joins the range at `place`, which a rank has handed out for `ranks`. This rank is the one at position
-  // `own`. The range has `bytes` bytes, which are zero. `events` learns of members that die. Fails with
+  // Joins the range at `place`, which a rank has handed out for `ranks`. `own` is this rank's position in
+  // `ranks`. The range has `bytes` bytes, which are zero. `events` learns of members that die. Fails with
   // `protocol_error` if there can be no such range.
   Result<std::unique_ptr<SharedSegment>> join(std::uint64_t place, std::span<const int> ranks, int own,
                                               std::uint64_t bytes, SharedSegmentEvents& events);
@@ -88,11 +90,12 @@ class HostMemory final : public SharedSegmentEvents {
 // A `SharedRange` is a communicator's part of the host's memory. The communicator's ranks are its members.
 class SharedRange final : public SharedSegment {
  public:
-  // Only `HostMemory` makes ranges. `positions` are those of the members among the host's ranks. `giver` is
-  // the word of the rank that has handed out the range, or null if it cannot be handed out again.
+  // Only `HostMemory` makes ranges. `positions` are the members' positions among the host's ranks. `giver` is
+  // the word of the rank that has handed out the range, or null if the range cannot be handed out again.
   SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<std::byte> all,
               std::vector<std::size_t> positions, std::size_t own, SharedSegmentEvents& events);
-  // Tells the other members that this one has released the range. The last one frees its pages.
+  // Tells the other members that this member has released the range. The last member to do so frees the
+  // range's pages.
   ~SharedRange() override;
 
   std::span<std::byte> memory() const override { return all_.subspan(head_bytes(positions_.size())); }
@@ -101,13 +104,13 @@ class SharedRange final : public SharedSegment {
   }
   void on_lost(std::size_t position, const Status& why);
 
-  // A `Head` is at the begin of a range. A word for each member follows: 1 if it has released the range.
+  // A range begins with a `Head`. A word for each member follows: 1 if the member has released the range.
   struct Head {
     std::atomic<std::uint32_t> cleared;   // a member frees the pages, or has done so
     std::atomic<std::uint32_t> reusable;  // the pages are free, and no rank will write to them any more
   };
   static Head& head_of(std::span<std::byte> range);
-  // Returns the size in bytes of the head and the words of so many members.
+  // Returns the size in bytes of a head and the words of `members` members.
   static std::uint64_t head_bytes(std::size_t members);
 
  private:

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t collectives_window = 256;
 constexpr std::size_t transfers_window = 64;
-// Of the operations that complete at once, one in this many is timed. With a trace, all of them are timed.
-// Must be a power of two.
+// Among the operations that complete at once, one in `operations_per_clock` is timed. With a trace, all of
+// them are timed. The number must be a power of two.
 constexpr std::uint64_t operations_per_clock = 16;
 
 }  // namespace

@@ -5,8 +5,12 @@
 namespace tutti {
 
 LiveOperations::LiveOperations(std::shared_ptr<Engine> engine, const Members& members, Journal& journal,
-                               std::chrono::nanoseconds default_timeout)
-    : engine_(std::move(engine)), members_(members), journal_(journal), default_timeout_(default_timeout) {}
+                               std::chrono::nanoseconds default_timeout, ActiveGroups::Member& group)
+    : engine_(std::move(engine)),
+      members_(members),
+      journal_(journal),
+      default_timeout_(default_timeout),
+      group_(group) {}
 
 Operation* LiveOperations::make_passing(OperationOwner& owner, Operation::Kind kind) {
   Operation* operation = Operation::create(engine_);
@@ -58,6 +62,7 @@ void LiveOperations::unlink(Operation& operation) {
 }
 
 void LiveOperations::begin(Operation& operation) {
+  group_.stir();
   link(operation, newest_);
   journal_.begin(operation);
 }

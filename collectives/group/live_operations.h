@@ -6,6 +6,7 @@
 
 #include <tutti/communicator.h>
 
+#include "collectives/group/active_groups.h"
 #include "collectives/group/journal.h"
 #include "collectives/group/members.h"
 #include "collectives/group/operation.h"
@@ -19,7 +20,7 @@ namespace tutti {
 class LiveOperations {
  public:
   LiveOperations(std::shared_ptr<Engine> engine, const Members& members, Journal& journal,
-                 std::chrono::nanoseconds default_timeout);
+                 std::chrono::nanoseconds default_timeout, ActiveGroups::Member& group);
 
   // --- any thread ---
 
@@ -64,6 +65,7 @@ class LiveOperations {
   const Members& members_;
   Journal& journal_;
   const std::chrono::nanoseconds default_timeout_;
+  ActiveGroups::Member& group_;
   Operation* newest_ = nullptr;
   Operation* ending_ = nullptr;  // the first of the operations that were given up
 };

@@ -36,7 +36,7 @@ class PointToPoint final : public OperationOwner {
   bool send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options, Work& work);
 
   const Parts parts_;
-  Operation* ready_send_ = nullptr;  // prepared for the next message; null if none is; driving
+  Operation* ready_send_ = nullptr;  // prepared for the next message, or null; driving
 };
 
 }  // namespace tutti

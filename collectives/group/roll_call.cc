@@ -11,8 +11,8 @@ namespace tutti {
 
 namespace {
 
-// A rank that waits for all votes has this much more time than the rank that collects them, since only that
-// rank knows whose vote is missing.
+// A rank that waits for all votes has this much more time than the rank that collects them, since only the
+// collecting rank knows whose vote is missing.
 constexpr std::chrono::seconds patience_with_collector{1};
 
 Status not_a_list(const std::string& why) { return Status(Code::invalid_argument, "group: " + why); }
@@ -40,7 +40,7 @@ Status RollCall::check() const {
   return not_a_list(group_.describe(group_.rank()) + " is not listed, so it must not call");
 }
 
-// FNV-1a, a rank at a time (Fowler, Noll and Vo).
+// Computes FNV-1a (Fowler, Noll and Vo), a rank at a time.
 std::int64_t RollCall::digest() const {
   std::uint64_t state = 0xcbf29ce484222325;
   for (const int rank : ranks_) state = (state ^ static_cast<std::uint64_t>(rank)) * 0x100000001b3;
@@ -80,7 +80,7 @@ void RollCall::follow(const Vote& mine, std::span<Vote> votes) {
   constexpr auto forever = std::chrono::nanoseconds::max();
   const CallOptions options{.timeout = std::min(limit_, forever - patience_with_collector) +
                                        patience_with_collector};
-  std::ranges::fill(votes, Vote{.color = -1});  // a shorter list leaves votes out
+  std::ranges::fill(votes, Vote{.color = -1});  // votes stay like this if the collector's list is shorter
   try {
     group_.own_transfers(legs, Composite::group, options).wait();
   } catch (const Error& error) {

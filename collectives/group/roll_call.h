@@ -11,8 +11,8 @@
 
 namespace tutti {
 
-// A `RollCall` exchanges votes among some ranks of a communicator, by messages that the other ranks have no
-// part in. The lowest of the ranks collects the votes, and sends all of them to each.
+// A `RollCall` exchanges votes among some ranks of a communicator, by messages that do not involve the other
+// ranks. The lowest of the ranks collects the votes, and sends all votes to each rank.
 class RollCall {
  public:
   // `ranks` are ranks of `group`. Calls that overlap in time need different keys. If `limit` is zero, the
@@ -21,10 +21,10 @@ class RollCall {
 
   // Returns ok if the list names this rank and each rank only once.
   Status check() const;
-  // Returns a number that differs for other lists.
+  // Returns a hash of the list.
   std::int64_t digest() const;
-  // Exchanges votes whose color is the digest. Blocks; throws `Error`: mismatch if a rank passes another
-  // list, and everything that a message can fail with.
+  // Exchanges votes whose color is the digest. Blocks. Throws `Error`: mismatch if a rank passes another
+  // list, or any error that a message can fail with.
   void exchange(const Vote& mine, std::span<Vote> votes);
 
  private:

@@ -28,11 +28,11 @@ class SegmentSharing {
 
   // --- threads that do not drive; all members call these in the same order ---
 
-  // Opens the host's memory, if its ranks can share a segment. The communicator is that of all ranks of the
-  // world. See HostMemory::prepare for the other arguments.
+  // Opens the host's memory, if the host's ranks can share a segment. This communicator must have all ranks
+  // of the world. See HostMemory::prepare for the other arguments.
   void open(HostMemory& memory, std::vector<int> on_this_host, std::uint64_t first_bytes, std::uint64_t room,
             Deadline deadline);
-  // See Communicator::allocate. If `shares` is false, the memory is not shared. It is equal on all members.
+  // See Communicator::allocate. `shares` is equal on all members. If it is false, the memory is not shared.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts, bool shares,
                                         Deadline deadline);
 

@@ -11,11 +11,11 @@ void SharedCollectives::open(std::unique_ptr<SharedExecutor> executor, std::uint
   window_bytes_ = window_bytes;
 }
 
-// Every member can write the board, so the peer's number in it is checked before it is used.
+// Every member can write to the board, so the rank that the board names is checked before it is used.
 void SharedCollectives::hear() {
   const Status why = executor_->board().heard();
   if (why.ok()) return;
-  executor_->advance();  // signals that the rank gave before it failed still count
+  executor_->advance();  // signals that the failed rank gave before it failed still count
   failure_.note(members_.contains(why.peer()) ? why : Status(why.code(), why.message()));
 }
 

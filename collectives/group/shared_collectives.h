@@ -35,15 +35,16 @@ class SharedCollectives {
   void listen() {
     if (executor_ != nullptr && executor_->board().unheard()) hear();
   }
-  // This rank has seen the failure `why`. Returns the communicator's first cause if one is known; otherwise
-  // `why`. (A failing rank writes its cause on the board before it leaves.)
+  // Called when this rank has seen the failure `why`. Returns the communicator's first cause if one is known;
+  // otherwise `why`. (A failing rank writes its cause on the board before it leaves.)
   Status first_cause(const Status& why);
   // Tells the other members of the failure, and drops the collectives in progress.
   void fail(const Status& why);
 
   // Makes an operation with a shared schedule ready to be submitted. If the collective has a registered form,
-  // the members vote on whether to use it. This prepares that form, too, if every buffer here that other
-  // members would access lies in `registry`. Any thread may call.
+  // in which members access each other's buffers, the members vote on whether to use it. `bind` prepares that
+  // form, too, if `registry` contains every buffer of this rank that other members would access. Any thread
+  // may call.
   void bind(Operation& operation, const Problem& problem, ScheduleCache& cache,
             const Registry& registry) const;
 

@@ -19,13 +19,13 @@ namespace tutti {
 // `Shrinking` is one rank's part in the agreement among the survivors of a failed communicator. The agreement
 // is a two-phase commit, led by the survivor with the lowest rank (docs/protocol.md, "Shrinking").
 //
-// All members send their joins to the leader. When each member has joined or is gone, the leader proposes the
-// survivors, the number of the new communicator and, if they share memory, a range for it. When all survivors
-// have accepted, it commits. If the leader dies, the next survivor starts again. That is safe: no member can
-// have finished before all have accepted, and a member that has finished answers every note with the
-// decision, which the new leader adopts. The leader finishes when all survivors have learned of the commit.
-// If it left earlier, a member that has not received the commit could find itself alone. Every note is
-// repeated until it is answered, so lost notes do no harm.
+// All members send a join note to the leader. When each member has joined or is gone, the leader proposes the
+// survivors, the number of the new communicator and, if they share memory, a range for the communicator. When
+// all survivors have accepted, the leader commits. If the leader dies, the next survivor starts again. That
+// is safe for two reasons. No member can finish before all survivors have accepted. And a member that has
+// finished answers every note with the decision, so the new leader adopts this decision. The leader finishes
+// when all survivors have learned of the commit. If it left earlier, a member that has not received the
+// commit could find itself alone. Every note is repeated until it is answered, so lost notes do no harm.
 //
 // Only the driving thread calls these functions, except where a comment says otherwise.
 class Shrinking final : public Pollable {

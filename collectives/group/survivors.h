@@ -24,7 +24,7 @@ class Survivors {
   // has not failed yet, this makes it fail. Throws `Error`. The calling thread must not drive.
   ShrinkNote agree(int min_size);
 
-  // Only the driving thread calls these two functions. `on_note`: a member (`origin`, its world rank) has
+  // Only the driving thread calls these two functions. `on_note`: the member whose world rank is `origin` has
   // sent a note. `on_loss`: a rank has been lost.
   void on_note(int origin, const ShrinkNote& note);
   void on_loss();

@@ -11,7 +11,7 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::milliseconds long_wait{100};
-// The leader must decide within this time.
+// Once an operation has been reported to the leader, the leader must reach its verdict within this time.
 constexpr std::chrono::milliseconds verdict_limit{300};
 // The clock is read once in this many looks, since a polling thread looks every few hundred nanoseconds.
 constexpr std::uint32_t looks_per_clock = 64;
@@ -112,7 +112,7 @@ void Watchdog::look_for_leavers() {
       if (!desk_.has_left(rank)) continue;
       return failure_.note(Status(Code::aborted, members_.describe_world_rank(rank) + " has left", rank));
     }
-    return;  // one runs at a time, so the others would name the same ranks
+    return;  // such operations run one at a time, so the others would name the same ranks
   }
 }
 

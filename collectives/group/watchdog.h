@@ -36,15 +36,17 @@ class Watchdog {
   // Ends the inquiry that this rank leads, if there is one and it is complete.
   void conclude();
   Deadline next_deadline() const;
+  // Returns whether this rank leads an inquiry.
+  bool inquires() const { return inquiry_.has_value(); }
   // Notes a failure if an operation over shared memory waits for a member that has left. (An operation over
   // messages notices it when the connection ends.)
   void look_for_leavers();
   // Drops the inquiry, because the communicator has failed.
   void drop() { inquiry_.reset(); }
 
-  // Called when a note of another member (`origin`, its world rank) has arrived over the control plane.
-  // `on_expired`: an operation has timed out there. `on_where`: the leader asks for this rank's progress.
-  // `on_here`: a member answers that question.
+  // Called when a note of another member, whose world rank is `origin`, has arrived over the control plane.
+  // `on_expired`: an operation has timed out at that member. `on_where`: the leader asks for this rank's
+  // progress. `on_here`: a member answers that question.
   void on_expired(int origin, const ExpiredNote& expired);
   void on_where(int origin, const CallNote& call);
   void on_here(int origin, const HereNote& answer);

@@ -42,6 +42,7 @@ World::World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> starte
     : engine(std::move(shared_engine)),
       mesh(std::move(started_mesh)),
       desk(engine->driver, *mesh),
+      active(engine->driver),
       selector(std::move(algorithm_selector)),
       topology(topology_of(*mesh)),
       default_timeout(operation_timeout),

@@ -8,6 +8,7 @@
 
 #include <tutti/communicator.h>
 
+#include "collectives/group/active_groups.h"
 #include "collectives/group/host_memory.h"
 #include "collectives/group/operation.h"
 #include "collectives/schedule/selector.h"
@@ -40,8 +41,8 @@ class ContextNumbers {
 class DebugServer;
 class Recorder;
 
-// `World` is the state that all communicators of one `init` share. It lives until the last of them is
-// destroyed.
+// `World` is the state that all communicators of one `init` share. It lives until the last of these
+// communicators is destroyed.
 struct World {
   World(std::shared_ptr<Engine> shared_engine, std::unique_ptr<Mesh> started_mesh,
         Selector algorithm_selector, std::chrono::nanoseconds operation_timeout);
@@ -52,6 +53,7 @@ struct World {
   std::shared_ptr<Engine> engine;
   std::unique_ptr<Mesh> mesh;
   ControlDesk desk;
+  ActiveGroups active;
   Selector selector;  // changes only while there is no communicator
   Topology topology;
   std::chrono::nanoseconds default_timeout;
@@ -64,7 +66,7 @@ struct World {
   std::chrono::nanoseconds goodbye_limit = usual_goodbye_limit;
   ContextNumbers contexts;
   // This is the size in bytes of each rank's window in communicators whose ranks share memory; 0 if no ranks
-  // are to share memory. It is equal on all ranks, and so is the next one.
+  // are to share memory. Both this size and `shared_room` are equal on all ranks.
   std::uint64_t window_bytes = 0;
   // On each host, the communicators after the first may share this many bytes.
   std::uint64_t shared_room = std::uint64_t{256} << 20;
@@ -72,10 +74,10 @@ struct World {
   // These libraries carry out whole collectives. They are in order of preference, which is the same on all
   // ranks, and change only while there is no communicator.
   std::vector<std::unique_ptr<Offload>> offloads;
-  // Returns the window that a board has. It consists of whole cache lines, so every rank's window is aligned
-  // for any type of element.
+  // Returns the size in bytes of a board's window. A window consists of whole cache lines, so every rank's
+  // window is aligned for any type of element.
   std::uint64_t board_window() const;
-  // Returns the size in bytes of a range with a board for so many ranks.
+  // Returns the size in bytes of a range with a board for `members` ranks.
   std::uint64_t range_bytes(std::size_t members) const;
   // All calls on communicators that are created while this is set belong to this composite call.
   Composite part_of = Composite::none;
@@ -86,7 +88,7 @@ struct World {
 };
 
 // Makes the communicator of all ranks of a world whose mesh has been started. Blocks until the ranks share
-// memory, or are known not to share any.
+// memory, or it is known that they cannot.
 Communicator create_communicator(const std::shared_ptr<World>& world);
 
 // Returns the costs by which a communicator's algorithms are chosen. All ranks have agreed on them.

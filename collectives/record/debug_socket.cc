@@ -87,7 +87,7 @@ DebugServer::DebugServer(Descriptor listener, Descriptor stop, std::function<std
   try {
     const SignalsBlocked blocked;
     thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error&) {  // `create` checks for this
+  } catch (const std::system_error&) {  // `create` checks whether the thread runs
   }
 }
 
@@ -142,7 +142,7 @@ std::vector<DebugEndpoint> debug_endpoints() {
     endpoint.name = line.substr(at + 1);
     const char* const number = endpoint.name.data() + prefix.size();
     std::from_chars(number, endpoint.name.data() + endpoint.name.size(), endpoint.pid);
-    // The table also lists connections in progress, under the same name.
+    // The kernel's table also lists the server's connections, under the server's name.
     const bool known =
         std::ranges::any_of(found, [&](const DebugEndpoint& other) { return other.name == endpoint.name; });
     if (!known) found.push_back(std::move(endpoint));

@@ -27,7 +27,7 @@ class DebugServer {
  public:
   // `text` returns the text for a connection. It is called on the server's thread.
   static Result<std::unique_ptr<DebugServer>> create(std::function<std::string()> text);
-  // Joins the thread, which may be in `text`.
+  // Joins the thread, which may be running `text`.
   ~DebugServer();
   DebugServer(const DebugServer&) = delete;
   DebugServer& operator=(const DebugServer&) = delete;

@@ -15,12 +15,12 @@
 namespace tutti {
 
 // `History` lists a communicator's last operations by number. The library uses it to judge early and late
-// messages, and dumps contain it (the flight recorder).
+// messages, and the flight recorder writes it into dumps.
 //
-// The driving thread writes it. Any thread may read it at any time, even while the writer is stopped. Each
-// slot's `mark` says what is in the slot. It is cleared before the slot changes and set afterwards, and every
-// other word is stored with release. So a reader that sees a new word also sees that the mark has changed. If
-// the mark is the same before and after an entry was read, the entry is consistent.
+// The driving thread writes it. Any thread may read it at any time, even while the driving thread is stopped.
+// Each slot's `mark` says what is in the slot. The mark is cleared before the slot changes and set
+// afterwards, and every other word is stored with release. So a reader that sees a new word also sees that
+// the mark has changed. If the mark is the same before and after an entry was read, the entry is consistent.
 class History {
  public:
   // A time counts nanoseconds of Deadline::Clock; 0 means that it is not known.
@@ -30,7 +30,7 @@ class History {
   struct Entry {
     std::uint64_t number = 0;
     Fingerprint call;
-    std::uint8_t algorithm = 0;  // the algorithm that carried it out; 0: not known
+    std::uint8_t algorithm = 0;  // that carried out the operation; 0: not known
     State state = State::none;
     std::uint64_t tag = 0;  // of a transfer
     Time issued = 0;        // 0 if it started at once and completed soon

@@ -103,7 +103,7 @@ void Recorder::configure(std::string version, std::string job, std::string dump)
   dump_ = std::move(dump);
 }
 
-// In a forked child nothing is written. The lock may be held by a thread that does not exist there.
+// Does nothing in a forked child: a thread that does not exist there may hold the lock.
 void Recorder::add(const Recorded& group) {
   if (driver_.forked()) return;
   const std::lock_guard lock(mutex_);

@@ -61,9 +61,9 @@ class Recorder {
   // the file that a failure writes. If it is empty, failures write no file.
   void configure(std::string version, std::string job, std::string dump);
 
-  // Starts a trace, which must outlive this recorder. Must be called before there are communicators, too.
-  // `pattern` names the file of the trace, like `dump`. When a communicator fails, the trace is flushed to
-  // that file.
+  // Starts a trace, which must outlive this recorder. This, too, must be called before there are
+  // communicators. `pattern` is a pattern for the name of the trace's file, like `dump`. When a communicator
+  // fails, the trace is flushed to that file.
   Result<std::unique_ptr<Trace>> start_trace(const std::string& pattern);
 
   // Any thread may call these. A communicator must be removed before it is destroyed.

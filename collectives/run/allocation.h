@@ -60,11 +60,11 @@ class GroupMemory {
 
 // `AllocationTable` holds the allocations of a group, by number. They stay mapped until all ranks have
 // released them, since another rank's vote may still refer to them. It is thread-safe, but only the driving
-// thread may call the functions that destroy a segment.
+// thread may call `add`, `drop_unused` and `clear`, since they may destroy a segment.
 class AllocationTable final : public Registry {
  public:
   // All ranks add allocations in the same order, so an allocation has the same number on all ranks. `add` and
-  // `drop_unused` drop those that all ranks have released.
+  // `drop_unused` drop the allocations that all ranks have released.
   void add(std::shared_ptr<GroupMemory> memory);
   void drop_unused();
   void clear();

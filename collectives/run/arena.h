@@ -6,9 +6,9 @@
 
 namespace tutti {
 
-// An `Arena` hands out parts of a stretch of memory. It only counts: it never touches the memory, and knows
-// of it no more than its offsets. A part is taken from the first hole that is large enough (first fit; Knuth,
-// The Art of Computer Programming, volume 1, section 2.5).
+// An `Arena` hands out parts of a stretch of memory. It never touches the memory, and only keeps track of
+// offsets. A part is taken from the first hole that is large enough (first fit; Knuth, The Art of Computer
+// Programming, volume 1, section 2.5).
 class Arena {
  public:
   Arena() = default;

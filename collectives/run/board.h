@@ -25,7 +25,7 @@ namespace tutti {
 //     that a rank may run ahead of others;
 //   - a few pages, used in turn, for payloads that do not fit into a slot;
 //   - a window, through which larger operations move their data, one operation at a time;
-//   - room for the reason, if the rank has failed.
+//   - room for the reason why the rank has failed, if it has.
 //
 // Order. A rank that signals writes data, then its slot's phase with release. A rank that awaits the signal
 // reads that phase with acquire, then the data. Two ranks that are awake need nothing else.
@@ -38,10 +38,10 @@ namespace tutti {
 // ranks that it awaits, then their phases. (If the waker stored to its phase instead, it would have to wait
 // for the cache line that the sleeper polls. No rank polls `finished`.)
 //
-// There are two cases. Either the waker's load sees the sleeper, and the waker rings it. Or, in the single
-// total order of these accesses, the waker's store to `finished` precedes the sleeper's load of it. Then the
-// sleeper sees the signal, because this load acquires a release that follows the signal. A rank that rings a
-// sleeper clears the sleeper's flag in `asleep`, so the sleeper is rung once.
+// There are two cases. Either the waker's load sees the sleeper, and the waker rings the sleeper's bell. Or,
+// in the single total order of these accesses, the waker's store to `finished` precedes the sleeper's load of
+// it. Then the sleeper sees the signal, because this load acquires a release that follows the signal. A rank
+// that rings a sleeper's bell clears the sleeper's flag in `asleep`, so the bell is rung once.
 //
 // Only the driving thread calls these functions.
 class Board {
@@ -92,19 +92,20 @@ class Board {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // Returns the slot of operation `number`, counted from 1. It is free for reuse once all ranks have finished
-  // `number - slots`.
+  // Returns the slot of operation `number`, counted from 1. A rank may use it once all ranks have finished
+  // operation `number - slots`, which used the same slot.
   Slot& slot(int rank, std::uint64_t number) { return area(rank).slots[number % slots]; }
   // Returns the payload of rank 0's slot of operation `number`; the payload of rank r lies r * area_bytes
   // further on.
   std::byte* payloads(std::uint64_t number) { return slot(0, number).payload; }
-  // Returns the page of operation `number`. It may be reused once all ranks have finished `number - pages`.
+  // Returns the page of operation `number`. A rank may use it once all ranks have finished operation
+  // `number - pages`.
   std::byte* page(int rank, std::uint64_t number) { return area(rank).pages[number % pages]; }
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
 
   // Returns the call in the slot of `rank` for operation `number`. The caller must have seen `rank` in that
   // operation. If this rank has finished the operation, `rank` may have used the slot again. Then this
-  // returns a later call, and the caller can tell by the phase of the slot, which has changed.
+  // returns a later call. The caller can detect that, since the phase of the slot has changed.
   Fingerprint call(int rank, std::uint64_t number);
   // Returns whether the call in that slot equals `call`.
   bool calls(int rank, std::uint64_t number, const Fingerprint& call) {

@@ -14,7 +14,7 @@ namespace tutti {
 class FlatSchedule {
  public:
   struct Place {
-    BufferId buffer = BufferId::input;  // `window`: the slots' payloads, with offsets from rank 0's
+    BufferId buffer = BufferId::input;  // `window`: the slots' payloads; offsets count from rank 0's payload
     std::size_t offset = 0;
   };
   struct Step {

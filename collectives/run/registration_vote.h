@@ -15,7 +15,7 @@ namespace tutti {
 class RegistrationVote {
  public:
   // `Sizes` has the sizes in bytes of the input and of the output, which are equal on all ranks that have
-  // one.
+  // such a buffer.
   struct Sizes {
     std::uint64_t input = 0;
     std::uint64_t output = 0;

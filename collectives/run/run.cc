@@ -117,8 +117,8 @@ void Run::message_done(std::uint32_t index, const Status& status) {
     return settle();
   }
   if (failed_) return;
-  // If the user's reduction threw an exception here, that is the cause, even if a message was lost
-  // afterwards. This rank tells all others.
+  // If the user's reduction threw an exception on this rank, that is the cause of the failure, even if a
+  // message was lost, too.
   if (binding_.reducer.failed()) return fail(*binding_.reducer.failure);
   if (!status.ok()) return fail(status);
   complete(index);
@@ -131,7 +131,7 @@ void Run::fail(const Status& why) {
   if (!draining_) report_failure();
 }
 
-// Passes a copy, since the owner may cancel the run, and so end it, before it uses the reason.
+// Passes a copy of the reason: the owner may cancel the run, and so end it, before the owner uses the reason.
 void Run::report_failure() {
   const Status why = why_;
   binding_.failed(binding_.owner, why);
@@ -141,7 +141,8 @@ void Run::cancel(const Status& why) {
   failed_ = cancelled_ = true;
   why_ = why;
   const auto is_posted = [](const auto& node) { return node.posted; };
-  // This call counts as one more message, so that the run does not end before every message was cancelled.
+  // This call counts as one more message, so that the run does not end before every message has been
+  // cancelled.
   posted_ = 1 + static_cast<std::size_t>(std::ranges::count_if(sends_, is_posted) +
                                          std::ranges::count_if(recvs_, is_posted));
   for (SendNode& node : sends_) {

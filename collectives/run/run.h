@@ -69,7 +69,7 @@ class Run final : public Execution {
   bool draining_ = false;
   bool failed_ = false;
   bool cancelled_ = false;
-  std::size_t posted_ = 0;  // messages that have not ended; counted only once the run is cancelled
+  std::size_t posted_ = 0;  // messages that have not ended; not counted before the run is cancelled
   Status why_;              // the failure, or the reason for the cancellation
   Scratch scratch_;
   Buffers buffers_;

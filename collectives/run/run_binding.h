@@ -26,8 +26,8 @@ struct RunBinding {
   Fingerprint call;
   Mesh* mesh = nullptr;
   std::span<const int> ranks;  // communicator rank -> world rank
-  // Called once, as the last act of an execution: nothing touches the buffers any more. It may start the
-  // execution again or destroy it.
+  // Called once, as the last act of an execution: nothing touches the buffers any more. This function may
+  // start the execution again or destroy it.
   void (*finished)(void* owner, const Status& status) = nullptr;
   // Called at most once, before `finished`, when the execution cannot continue. Messages may still be posted.
   // `Execution::cancel` must follow, and may be called from within this function.

@@ -33,7 +33,7 @@ void CachedSchedule::Lease::reset() {
   schedule_.reset();
 }
 
-// Leaves the run with the caller if there are enough idle ones.
+// Keeps `run` as an idle run. If there are enough idle runs, `run` stays with the caller.
 void CachedSchedule::give_back(std::unique_ptr<Run>& run) {
   Run* none = nullptr;
   if (spare_.compare_exchange_strong(none, run.get(), std::memory_order_release)) {

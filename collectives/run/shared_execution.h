@@ -14,7 +14,7 @@ class SharedExecution final : public Execution {
   void start(const RunBinding& binding) override {
     if (executor->submit(run)) binding.finished(binding.owner, Status());
   }
-  // The executor must have dropped its operations before.
+  // Before this call, the executor must have dropped its operations.
   void cancel(const Status& why) override { run.binding->finished(run.binding->owner, why); }
   std::vector<int> awaited() const override {
     std::vector<int> ranks = executor->awaited();
@@ -22,7 +22,7 @@ class SharedExecution final : public Execution {
     std::ranges::sort(ranks);
     return ranks;
   }
-  // A rank that leaves says nothing on the board.
+  // A rank that leaves writes nothing on the board, so the other ranks do not notice it there.
   bool notices_leaving() const override { return false; }
 
   SharedExecutor* executor = nullptr;

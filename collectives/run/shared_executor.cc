@@ -202,7 +202,7 @@ bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;
   ++repetition_;
-  if (repetition_ == repeat.times) {  // the steps that follow count from the start again
+  if (repetition_ == repeat.times) {  // the steps after the repeated ones count from the start
     shift_ = 0;
     signals_before_ -= static_cast<std::uint32_t>(repeat.times - 1) * repeat.signals;
     return false;
@@ -229,7 +229,7 @@ bool SharedExecutor::compute(const Step& step) {
 }
 
 // Data that is written past the caches is combined in tiles, which stay in the first-level cache until they
-// are written. The tiles are small, so that reads and writes of memory overlap.
+// are written to memory. The tiles are small, so that reads and writes of memory overlap.
 bool SharedExecutor::reduce_for_everyone(const Step& step) {
   alignas(64) std::byte tile[1024];
   const Reducer& reducer = first_->binding->reducer;
@@ -309,7 +309,8 @@ bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
   return false;
 }
 
-// `binding.finished` may destroy the run, and submit others.
+// Ends the operation in progress. This may call `binding.finished`, which may destroy the run and submit
+// others.
 void SharedExecutor::end(const Status& status) {
   const RunBinding& binding = *first_->binding;
   if (streamed_) stream_fence();

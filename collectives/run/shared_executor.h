@@ -22,7 +22,7 @@ namespace tutti {
 // execution has ended.
 struct SharedRun {
   const Schedule* schedule = nullptr;
-  const FlatSchedule* flat = nullptr;  // its flat form, if it has one
+  const FlatSchedule* flat = nullptr;  // its flat form (see FlatSchedule), if it has one
   const RunBinding* binding = nullptr;
   bool passes_caches = false;  // outputs are written past the caches (non-temporal stores)
   // True if combining may fail. Then no rank finishes before all ranks have combined. Equal on all ranks.
@@ -65,6 +65,8 @@ class SharedExecutor {
   // Returns the call that a rank has made as operation `number`, if it is known.
   std::optional<Fingerprint> called(int rank, std::uint64_t number) const;
   bool busy() const { return stage_ > Stage::failed; }
+  // Returns whether there is no operation, and all of this rank's calls have been compared.
+  bool is_idle() const { return stage_ == Stage::idle && compared_ == number_; }
   // Stops all work until `cancel`: operations that are submitted from now on do not start.
   void halt();
   // Drops all operations; afterwards no buffer is touched, and neither `failed` nor `finished` is called.
@@ -103,9 +105,9 @@ class SharedExecutor {
   void signal(std::uint32_t index);
   bool arrived(int peer, std::uint32_t index);
   bool patiently_arrived(int peer, std::uint32_t index);
-  // A signal is polled this often before the driver gets a chance to poll other sources, since most signals
-  // arrive within a few hundred nanoseconds. Only the first polls are made back to back, since each poll
-  // takes the cache line away from the peer that is about to write it.
+  // A patient rank polls a signal `patient_looks` times before the driver may poll other sources, since most
+  // signals arrive within a few hundred nanoseconds. Only the first `eager_looks` polls follow each other
+  // without a pause, since each poll takes the cache line away from the peer that is about to write it.
   static constexpr int eager_looks = 8;
   static constexpr int patient_looks = 96;
   bool seen(int peer, std::uint32_t index) const;

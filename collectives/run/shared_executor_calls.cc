@@ -27,9 +27,10 @@ std::optional<Fingerprint> SharedExecutor::called(int rank, std::uint64_t number
 
 Status SharedExecutor::compare() { return stage_ == Stage::idle ? compare(number_) : Status(); }
 
-// In some operations a rank awaits no other, so two roots of a broadcast would not notice each other. So each
-// rank compares its calls with those that the next rank has made so far. If any two calls differ, some rank
-// notices, at the latest in an operation in which ranks wait for each other.
+// In some operations a rank awaits no other rank. For example, if two ranks both call a broadcast as its
+// root, neither waits for the other, and neither would notice the mistake. So each rank compares its calls
+// with those that the next rank has made so far. If any two calls differ, some rank notices, at the latest in
+// an operation in which ranks wait for each other.
 Status SharedExecutor::compare(std::uint64_t last) {
   for (; compared_ < last; ++compared_) {
     const std::uint64_t number = compared_ + 1;

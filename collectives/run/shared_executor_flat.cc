@@ -44,8 +44,8 @@ bool SharedExecutor::run_flat(const SharedRun& run) {
   return true;
 }
 
-// Does what `patiently_arrived` does. But if the peer has made a different call, it only returns false, and
-// does not end the operation.
+// Does what `patiently_arrived` does. But if the peer has made a different call, this function only returns
+// false: it does not end the operation.
 bool SharedExecutor::flat_arrived(const FlatSchedule::Step& step, const Fingerprint& call) {
   if (step.index == 0) return true;
   const Board::Slot& slot = board_->slot(step.peer, number_);

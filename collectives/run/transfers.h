@@ -13,8 +13,8 @@
 namespace tutti {
 
 // `Transfers` carries out messages between this rank and others, all at once. It reports when the last of
-// them has ended, with the first failure if there was one. Of the binding it uses the mesh and the receiver
-// of the reports.
+// them has ended, with the first failure if there was one. It uses only some members of the binding: the
+// mesh, and the functions that it reports to.
 class Transfers final : public Execution {
  public:
   // `Received` describes the last message that was received.
@@ -46,7 +46,7 @@ class Transfers final : public Execution {
   // Returns the tag of the first receive or, if there is none, of the first send; 0 if there are no messages.
   std::uint64_t tag() const;
 
-  // Does what `start` does for a single message that is sent. Returns true if it has been sent; then nothing
+  // Does what `start` does, for a single message to be sent. Returns true if it has been sent; then nothing
   // is reported. Otherwise nothing is reported before the caller calls `go_on`.
   bool start_in_passing(const RunBinding& binding);
   void go_on() { one_less(); }
@@ -59,8 +59,7 @@ class Transfers final : public Execution {
   std::vector<Send> sends_;
   std::vector<Recv> recvs_;
   const RunBinding* binding_ = nullptr;
-  std::size_t open_ =
-      0;  // messages that have not ended, and one more while this class is not ready to report
+  std::size_t open_ = 0;  // messages that have not ended; one more while this class must not report yet
   bool cancelled_ = false;
   Status why_;  // the first failure, or the reason for the cancellation
   Received received_;

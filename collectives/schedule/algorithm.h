@@ -36,7 +36,8 @@ std::span<const Algorithm> algorithms();
 // Finds an algorithm by kind and name, or by id; null if there is none.
 const Algorithm* find_algorithm(CollectiveKind kind, std::string_view name);
 const Algorithm* find_algorithm(std::uint8_t id);
-// Describes a call for errors, dumps and traces: the user's own call, and the algorithm that it names.
+// Describes a call for errors, dumps and traces: the user's own call, and the algorithm if the call names
+// one.
 std::string describe(const Fingerprint& call);
 // Returns the names of all algorithms for `kind`, for use in errors: "recursive_doubling, ring".
 std::string algorithm_names(CollectiveKind kind);

@@ -17,9 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An experiment is repeated until its time has passed or it has run often enough. The six experiments of a
-// pair together take a few milliseconds. A few rounds are needed even on slow networks, and where other
-// programs use the cores.
+// An experiment is repeated until `patience` has passed or it has run `most_rounds` times. It always runs
+// `fewest_rounds` times: a few rounds are needed even on slow networks, and where other programs use the
+// cores. The six experiments of a pair together take a few milliseconds.
 constexpr std::chrono::microseconds patience{700};
 constexpr int fewest_rounds = 3;
 constexpr int most_rounds = 16;
@@ -72,8 +72,8 @@ class Pair {
   // request.
   std::vector<Transfer> trade(std::size_t bytes) { return {receiving(bytes), sending(bytes, payload)}; }
 
-  // Returns the seconds of the best of several rounds, which is what the machine can do when nothing disturbs
-  // it.
+  // Returns the seconds of the fastest of several rounds. This is how long a round takes when nothing
+  // disturbs it.
   template <class Round>
   double best_of(Round round) {
     double best = std::numeric_limits<double>::infinity();

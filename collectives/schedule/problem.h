@@ -9,8 +9,8 @@ namespace tutti {
 
 class Topology;
 
-// A `Problem` is everything that an algorithm may read to emit one rank's steps. It has no pointers. Besides
-// `rank`, two ranks may have different values only if their messages still match.
+// A `Problem` is everything that an algorithm may read to emit one rank's steps. It has no pointers to data.
+// Apart from `rank`, the values of two ranks may differ only if their messages still match.
 //
 // The sizes of the buffers, in elements, for n = `count` and p = `size`:
 //
@@ -46,8 +46,8 @@ struct Problem {
   // own count. all_to_all_v: the counts that this rank sends to each rank, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
-  // This is the size in bytes of each rank's window if all ranks share memory; otherwise 0. It is agreed at
-  // init.
+  // This is the size in bytes of each rank's window if all ranks share memory; otherwise 0. The ranks agree
+  // on it at init.
   std::uint64_t window_bytes = 0;
   // True if the inputs and outputs of all ranks are memory that all of them may read and write
   // (`Communicator::allocate`). The ranks find this out by a vote; see SharedExecutor.

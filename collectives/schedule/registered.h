@@ -8,7 +8,7 @@
 namespace tutti {
 
 // A `Place` is the position of a buffer in memory that the group has registered: the allocation (counted from
-// 1; 0: none), the offset from the start of its rank's part, and the length.
+// 1; 0: none), the offset from the start of the owner's part of this allocation, and the length.
 struct Place {
   std::uint64_t allocation = 0;
   std::uint64_t offset = 0;

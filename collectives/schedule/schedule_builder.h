@@ -55,7 +55,7 @@ class ScheduleBuilder {
   void end_repeat();
 
   // From here on, the `input` of an algorithm is this slice of scratch, and no longer shares addresses with
-  // the output. Premultiplied sums need this, and exchanges in place whose blocks overlap.
+  // the output. Premultiplied sums need this, and so do exchanges in place whose blocks overlap.
   void redirect_input(Slice to);
   // From here on, a send waits for the send emitted `window` sends before it (0: it waits for none). This
   // bounds a rank's messages in flight, and keeps messages that are ready early from delaying those that

@@ -24,7 +24,7 @@ struct LivenessOptions {
   std::uint16_t last_port = 0;
   std::chrono::nanoseconds limit{std::chrono::seconds(10)};
   security::SharedCredentials credentials = {};                   // null if connections have no guard
-  std::chrono::nanoseconds hello_limit{std::chrono::seconds(5)};  // for a new connection to say who it is
+  std::chrono::nanoseconds hello_limit{std::chrono::seconds(5)};  // time for a new connection's hello
 };
 
 // `Liveness` is the control plane over TCP (docs/protocol.md): a thread that runs an Overlay.
@@ -36,11 +36,11 @@ class Liveness final : public ControlPlane {
 
   // Returns the address that the other ranks need, under `liveness::address_name`.
   std::string address() const { return liveness::format(address_); }
-  // Sets this rank and the others. It must be called before `start`.
+  // Says which rank this is, and which peers there are. It must be called before `start`.
   void meet(int rank, std::vector<PeerInfo> peers);
   // Waits until this rank is linked with all its neighbours that are still alive. It returns `timeout` if
-  // that has not happened by the deadline. Its message says which rank could not be reached, at which
-  // address, and why. It returns `resource_exhausted` at once if this process lacks the descriptors.
+  // that has not happened by the deadline. The error's message says which rank could not be reached, at which
+  // address, and why. The function returns `resource_exhausted` at once if descriptors have run out.
   Status wait_linked(Deadline deadline);
 
   void start(ControlEvents& events) override;
@@ -69,7 +69,7 @@ class Liveness final : public ControlPlane {
   std::mutex mutex_;
   std::vector<Command> commands_;
   Status unlinked_{Code::timeout, "the control thread has not run yet"};
-  std::unique_ptr<liveness::Overlay> overlay_;  // used by the thread alone, once it runs
+  std::unique_ptr<liveness::Overlay> overlay_;  // once `thread_` runs, only that thread uses it
   std::thread thread_;
 };
 

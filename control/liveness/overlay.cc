@@ -21,7 +21,8 @@ constexpr std::chrono::seconds first_contact{10};
 constexpr std::chrono::seconds others_turn{1};
 constexpr std::chrono::milliseconds goodbye_limit{500};
 constexpr int heartbeats_per_limit = 4;
-// A rank has few neighbours, so few connections at once are strangers that will become welcome.
+// At most so many connections may wait to say hello. A rank has few neighbours, so there is room for all of
+// them.
 constexpr std::size_t most_strangers = 64;
 
 // This is the finaliser of splitmix64 (Steele, Lea, Flood 2014).
@@ -55,7 +56,7 @@ Overlay::Overlay(OverlayOptions options, Descriptor listener, ControlEvents& eve
 }
 
 void Overlay::start(Clock::time_point now) {
-  static_cast<void>(listener_->start(options_.rank));  // a PollLoop can watch anything
+  static_cast<void>(listener_->start(options_.rank));  // cannot fail: a PollLoop can watch any descriptor
   both_tried_at_ = now + 2 * others_turn;
   mend(now, now);
 }
@@ -158,8 +159,8 @@ void Overlay::pass_on(const Frame& frame, int except) {
   }
 }
 
-// Passes the frame to the linked rank that is nearest to its target. While the ring changes, that could be
-// `from`, but the frame does not go back there.
+// Passes the frame to the linked rank that is nearest to its target. While the ring changes, that rank could
+// be `from`, but a frame never goes back.
 void Overlay::route(Frame& frame, int from) {
   const int target = static_cast<int>(frame.target);
   if (frame.hops == 0 || fenced_ || !is_here(target)) return;
@@ -224,7 +225,7 @@ void Overlay::on_left(int rank, int from) {
   made.target = static_cast<std::uint32_t>(rank);
   pass_on(made, from);
   remove(rank, Presence::left);
-  // When one rank leaves, the others usually leave as well.
+  // New links are made only later, since usually all ranks leave at about the same time.
   const auto later = Clock::now() + others_turn;
   if (stop_at_ == never) mend(later, later);
   events_.on_left(rank);

@@ -35,7 +35,7 @@ struct OverlayOptions {
       std::chrono::seconds(10)};                 // a neighbour that is silent for this long is lost
   std::uint64_t nonce = 0;                       // the nonce in our published address
   security::SharedCredentials credentials = {};  // null if connections have no guard
-  std::chrono::nanoseconds hello_limit{std::chrono::seconds(5)};  // for a new connection to say who it is
+  std::chrono::nanoseconds hello_limit{std::chrono::seconds(5)};  // time for a new connection's hello
   // Makes connections; tests replace it.
   std::function<std::unique_ptr<Stream>(const SocketAddress&, security::Guard)> connect = connect_to;
 };
@@ -59,14 +59,14 @@ class Overlay final : public meeting::Port {
   void run(const std::vector<pollfd>& ready, Clock::time_point now);
   // Returns ok if every neighbour is linked or gone. Otherwise it says why a neighbour is not linked:
   // `timeout`, with the neighbour's address and the error of the last attempt; `unauthenticated` if one of
-  // the two ranks could not prove its identity; `resource_exhausted` if this process lacks the descriptors.
+  // the two ranks could not prove its identity; `resource_exhausted` if descriptors have run out.
   Status unlinked() const;
 
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int target, std::uint32_t topic, std::string body);
   void give_up(int rank, const Status& why);
   void set_generation(std::uint32_t generation) { generation_ = generation; }
-  // Says goodbye. `over` is true once all neighbours have received it, or time is up.
+  // Says goodbye. `over` is true once all neighbours have received the goodbye, or time is up.
   void leave(Clock::time_point now);
   bool over(Clock::time_point now) const;
 

@@ -302,8 +302,9 @@ void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time
   contact.evidence = evidence;
 }
 
-// Sends the written bytes, and waits until the other side closes. If this side closed with bytes unread, the
-// kernel would drop the bytes that the other side has not read yet.
+// Sends the written bytes, and waits until the other side closes. If this side closed before it has read all
+// arrived bytes, the kernel would reset the connection, and the other side could lose the last bytes from
+// this side.
 void Overlay::close_after(std::unique_ptr<Stream> stream) {
   stream->finish();
   stream->flush();

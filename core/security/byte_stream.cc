@@ -12,7 +12,8 @@
 namespace tutti::security {
 namespace {
 
-// Up to this many bytes are copied into one buffer, since the kernel takes longer to read a list of buffers.
+// Writes of up to this many bytes are first copied into one buffer, since the kernel takes longer to read a
+// list of buffers.
 constexpr std::size_t gathered_bytes = 512;
 constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
 
@@ -23,7 +24,7 @@ std::size_t bytes_in(const Spans& spans) {
   return bytes;
 }
 
-// A `Message` has places or parts in the form that sendmsg() and recvmsg() take.
+// A `Message` holds the buffers of one read or write in the form that recvmsg() and sendmsg() take.
 class Message {
  public:
   template <class Spans>

@@ -25,8 +25,8 @@ void warn_once(std::atomic_flag& said, const std::string& text) {
   if (!said.test_and_set()) log::warn(text);
 }
 
-// Warns, once, that other users can access the file. `allows` says in the warning what a user who reads it
-// can do.
+// Warns, once, that other users can access the file. `allows` is the part of the warning that says what a
+// user who reads the file can do.
 void warn_if_open(std::atomic_flag& said, const char* variable, const std::string& path, mode_t mode,
                   const char* allows) {
   if ((mode & (S_IRWXG | S_IRWXO)) == 0) return;

@@ -7,8 +7,8 @@
 
 namespace tutti::security {
 
-// A `Crowd` is the set of strangers from one origin (one IPv4 address, or one IPv6 network of 64 bits) that
-// have sent what a rank sends first (`has_begun`), or of those that have not.
+// A `Crowd` is a set of strangers from one origin: one IPv4 address, or one IPv6 network of 64 bits. Each
+// origin has two crowds: the strangers that have sent what a rank sends first (`has_begun`), and the rest.
 struct Crowd {
   std::uint64_t origin = 0;
   bool has_begun = false;

@@ -31,7 +31,7 @@ int main(void) {
   const int size = tutti_comm_size(comm);
   snprintf(greeting, sizeof greeting, "Greetings from process %d of %d!", rank, size);
 
-  /* If the work is NULL, a call blocks until the operation has ended. */
+  /* If the last argument, the work, is NULL, a call blocks until its operation has ended. */
   if (rank != 0) {
     check(tutti_send(comm, greeting, strlen(greeting) + 1, TUTTI_UINT8, 0, 0, NULL, NULL));
   } else {

@@ -4,7 +4,8 @@
  * Results. A function that can fail returns a code: TUTTI_OK or a TUTTI_ERROR_*. After an error,
  * tutti_error_message() returns the reason on the same thread, until the next call that fails on that thread.
  * A function that fails sets the results behind its pointer arguments to null or zero. A null handle is
- * TUTTI_ERROR_INVALID_ARGUMENT; functions that return no code (tutti_comm_rank, ...) must not be given one.
+ * TUTTI_ERROR_INVALID_ARGUMENT. Functions that return no code (tutti_comm_rank, ...) must not get a null
+ * handle.
  *
  * Operations. A call issues an operation, which starts at once, and returns a `tutti_work` through its last
  * argument. If that argument is null, the call blocks until the operation has ended, and returns the
@@ -66,10 +67,11 @@ typedef const struct tutti_op_object* tutti_op;
 /* Makes an operation that multiplies each rank's input by that rank's factor, and adds the products. */
 TUTTI_C_API int tutti_op_create_premultiplied_sum(double factor, tutti_op* op);
 
-/* Writes out[i] = left[i] combined with right[i] for `count` elements; `out` may be `left` or `right`. It
- * must be deterministic and associative. The library calls it on any thread, and on several threads at once
- * for several operations. It returns TUTTI_OK, or another code after setting the reason with tutti_error_set:
- * then the collective fails with TUTTI_ERROR_ABORTED on all ranks, with the reason and the rank. */
+/* Writes out[i] = left[i] combined with right[i] for `count` elements; `out` may be `left` or `right`. The
+ * function must be deterministic and associative. The library calls it on any thread, and on several threads
+ * at once for several operations. It returns TUTTI_OK, or passes a reason to tutti_error_set and returns
+ * another code. After another code the collective fails on all ranks with TUTTI_ERROR_ABORTED, and names the
+ * reason and the rank. */
 typedef int (*tutti_op_function)(const void* left, const void* right, void* out, size_t count,
                                  tutti_data_type type, void* state);
 /* Makes an operation from a function. Every rank must pass the same function under the same name. A function
@@ -137,15 +139,15 @@ typedef struct tutti_store {
 
 /* Like tutti_init, over the caller's store. It uses keys that begin with "tutti/" and TUTTI_JOB_ID. `options`
  * may be null; its url, rank and world_size are ignored. A store serves one such call at a time. If a program
- * makes several calls over one store, it must add a different prefix to the keys of each. */
+ * makes several calls over one store, it must add a different prefix to the keys of each call. */
 TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_size,
                                  const tutti_init_options* options, tutti_comm** comm);
 
 /* ---- Communicators ---- */
 
 /* Frees a communicator (null is ignored), in two seconds at most. Operations in flight end with
- * TUTTI_ERROR_ABORTED. Works and allocations may outlive it. If an allocation does, operations in flight
- * continue, and the other ranks do not learn that this one has left, until it is freed. */
+ * TUTTI_ERROR_ABORTED. Works and allocations may outlive it. If an allocation outlives it, then until the
+ * allocation is freed, operations in flight continue and other ranks do not learn that this rank has left. */
 TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
 /* Return this rank's number, from 0, and the number of ranks. */
 TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
@@ -157,21 +159,21 @@ TUTTI_C_API int tutti_comm_abort(tutti_comm* comm, const char* reason);
 /* Writes a rank's name ("rank 3 (host b, pid 4711)") into `text`, cut to `size` bytes with its NUL. Returns
  * the length of the whole name, without the NUL; 0 if there is no such rank. */
 TUTTI_C_API size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* text, size_t size);
-/* The color of a rank that joins no group. */
+/* A rank that passes this color joins no group. */
 #define TUTTI_NO_COLOR (-1)
 /* Makes one communicator for each color: the ranks with equal `color`, ordered by `key`, then by rank.
  * Connections are shared. Ranks that pass TUTTI_NO_COLOR get null. Collective and blocking. */
 TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
-/* Makes a communicator of the `count` listed ranks, in this order, as MPI_Comm_create_group does: only they
- * call it, with equal lists. Calls that overlap in time need different keys. Blocking. Errors:
- * TUTTI_ERROR_INVALID_ARGUMENT if the list leaves out this rank or names one twice, TUTTI_ERROR_MISMATCH if
- * lists differ, TUTTI_ERROR_TIMEOUT, which names a rank that has not called and fails `comm`, too. */
+/* Makes a communicator of the `count` listed ranks, in this order, as MPI_Comm_create_group does. Only these
+ * ranks call it, with equal lists. Calls that overlap in time need different keys. Blocking. Errors:
+ * TUTTI_ERROR_INVALID_ARGUMENT if the list leaves out this rank or repeats a rank; TUTTI_ERROR_MISMATCH if
+ * lists differ; TUTTI_ERROR_TIMEOUT, which names a rank that has not called. A timeout also fails `comm`. */
 struct tutti_call_options;
 TUTTI_C_API int tutti_comm_group(tutti_comm* comm, const int* ranks, size_t count, int key,
                                  const struct tutti_call_options* options, tutti_comm** group);
 /* Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
  * it; the old communicator cannot be used afterwards. Every survivor has completed the first `*completed`
- * collectives of the old one (`completed` may be null). Errors: TUTTI_ERROR_PEER_LOST if fewer than
+ * collectives of the old communicator (`completed` may be null). Errors: TUTTI_ERROR_PEER_LOST if fewer than
  * `min_size` ranks are left (0 means more than half); TUTTI_ERROR_ABORTED if the others continue without this
  * rank; TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
 TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
@@ -186,7 +188,7 @@ typedef struct tutti_statistics {
   uint64_t bytes_sent;
   uint64_t bytes_received;
   uint64_t connections;
-  uint64_t bytes_in_place; /* of those received, written by the peer straight into registered memory */
+  uint64_t bytes_in_place; /* received bytes that peers wrote straight into registered memory */
 } tutti_statistics;
 #define TUTTI_STATISTICS_INIT \
   { sizeof(tutti_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -199,9 +201,9 @@ TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 /* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, collectives copy
  * nothing in or out if, on all ranks, their buffers lie in such memory and hold 128 KiB or more per rank (see
- * Communicator::allocate). Other ranks then write into it during the operation, and may still finish a piece
- * of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host lacks memory.
- * Collective and blocking. Ranks may pass different sizes. */
+ * Communicator::allocate). Other ranks then write into this memory during the operation, and may still finish
+ * a piece of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host lacks
+ * memory. Collective and blocking. Ranks may pass different sizes. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
 TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
 TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
@@ -209,8 +211,9 @@ TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
 TUTTI_C_API int tutti_allocation_registered(const tutti_allocation* allocation);
 /* Frees this rank's handle. The memory is freed soon after all ranks have freed theirs. Null is ignored. */
 TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
-/* Registers the program's own memory with the transports. Those that can write into a peer's memory then
- * receive large messages there without copies; for others it changes nothing. Only this rank is involved. */
+/* Registers the program's own memory with the transports. Transports that can write into a peer's memory then
+ * receive large messages in this memory without copies. For other transports this changes nothing. Only this
+ * rank is involved. */
 TUTTI_C_API int tutti_register_memory(tutti_comm* comm, void* data, size_t bytes,
                                       tutti_registration** registration);
 /* Ends a registration. No operation may use the memory any more. Call it before the memory is freed. Null is
@@ -279,14 +282,14 @@ typedef struct tutti_call_options {
 #define TUTTI_CALL_OPTIONS_INIT \
   { sizeof(tutti_call_options), 0, NULL, TUTTI_HOST, 0, NULL, NULL }
 
-/* As `in`, it means: the input is in `out`, and is replaced. Not for gather, scatter and the _v functions. */
+/* Passed as `in`: the input is in `out`, and is replaced. Not for gather, scatter and the _v functions. */
 #define TUTTI_IN_PLACE ((const void*)UINTPTR_MAX)
 
 /* Reduces to all ranks: out[i] = in[i] of rank 0 op ... op in[i] of the last rank, with equal bits on all. */
 TUTTI_C_API int tutti_all_reduce(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                  tutti_work** work);
-/* Like tutti_all_reduce, for `root` only. Other ranks ignore `out`; in place, theirs is unchanged. */
+/* Like tutti_all_reduce, for `root` only. Other ranks ignore `out`; in place, their `out` is unchanged. */
 TUTTI_C_API int tutti_reduce(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, int root, const tutti_call_options* options, tutti_work** work);
 /* Copies the root's `count` elements to all ranks. */
@@ -356,7 +359,7 @@ TUTTI_C_API int tutti_recv(tutti_comm* comm, void* data, size_t count, tutti_dat
                            uint64_t tag, const tutti_call_options* options, tutti_work** work);
 
 enum { TUTTI_SEND = 0, TUTTI_RECV = 1 };
-/* One message of a batch; this structure does not grow. */
+/* A `tutti_transfer` is one message of a batch. This structure does not grow. */
 typedef struct tutti_transfer {
   int direction; /* TUTTI_SEND or TUTTI_RECV */
   tutti_data_type type;
@@ -365,7 +368,8 @@ typedef struct tutti_transfer {
   uint64_t tag;
   int peer;
 } tutti_transfer;
-/* Copies the array and starts all transfers. The operation ends with the last, and fails if one fails. */
+/* Copies the array and starts all transfers. The operation ends with the last transfer, and fails if one
+ * fails. */
 TUTTI_C_API int tutti_batch(tutti_comm* comm, const tutti_transfer* transfers, size_t count,
                             const tutti_call_options* options, tutti_work** work);
 

@@ -66,11 +66,12 @@ TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
 
 /* ---- Memory ---- */
 
-/* The memory in which buffers lie: that of the host, or that of a CUDA device. The library itself reads and
- * writes host memory only. A collective on device memory that no part of it can use ends with
- * TUTTI_ERROR_UNSUPPORTED on all ranks, and a message at once, on the rank that asks. No such call touches
- * the memory, and the communicator remains usable. If some ranks pass host memory and others device memory,
- * all get TUTTI_ERROR_MISMATCH. Memory that both the host and a device can access may be passed as either. */
+/* A `tutti_memory` says in which memory a buffer lies: the host's or a CUDA device's. The library itself
+ * reads and writes host memory only. If no part of the library can use the device memory of a call, the call
+ * ends with TUTTI_ERROR_UNSUPPORTED: a collective on all ranks, and a message at once, on the calling rank
+ * only. No such call touches the memory, and the communicator remains usable. If some ranks pass host memory
+ * and others device memory, all ranks get TUTTI_ERROR_MISMATCH. Memory that both the host and a device can
+ * access may be passed as either. */
 typedef int tutti_memory;
 enum { TUTTI_HOST = 0, TUTTI_CUDA = 1 };
 

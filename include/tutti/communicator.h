@@ -60,7 +60,7 @@ struct Transfer {
 
 // An `Allocation` is memory from `Communicator::allocate`. The memory is freed soon after all ranks have
 // destroyed their `Allocation`. While an `Allocation` lives, operations in flight continue even after the
-// last `Communicator` has been destroyed, and the other ranks do not learn that this one has left.
+// last `Communicator` has been destroyed, and the other ranks do not learn that this rank has left.
 //
 // Thread rule: any thread may destroy it, when no other thread uses it.
 class TUTTI_API Allocation {
@@ -113,25 +113,25 @@ class TUTTI_API Registration {
 //
 // Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
 // operation has ended. After that the library does not touch them, even if the operation failed (one
-// exception: memory from `allocate`). Input and output must be disjoint or the same memory (in place). If one
-// of the two buffers holds the block of one rank and the other those of all ranks, in place means that the
-// first is the rank's own block of the second.
+// exception: memory from `allocate`). Input and output must be disjoint or the same memory (in place). In
+// some collectives one buffer holds the block of one rank, and the other the blocks of all ranks. There, in
+// place means that the small buffer is the rank's own block of the large one.
 //
 // Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots,
-// overlaps or different memory for input and output, and `unsupported` a reduction that is not defined on the
-// type, a stream, or a region; such a call does not count as an operation. A collective on device memory that
-// nothing can use (see `Memory`) does count: it ends with `unsupported` on all ranks, and the communicator
-// remains usable. Any other failed collective, a timeout or a lost peer fails the whole communicator: every
-// pending and later operation ends with that first cause. `split`, `group`, `allocate` and `shrink` block,
-// and throw `Error`.
+// overlaps or different memory for input and output. `unsupported` means a reduction that is not defined on
+// the type, or a call with a stream or a region. A call with either error does not count as an operation. A
+// collective on device memory that nothing can use (see `Memory`) does count: it ends with `unsupported` on
+// all ranks, and the communicator remains usable. Any other failed collective, a timeout or a lost peer fails
+// the whole communicator: every pending and later operation ends with that first cause. `split`, `group`,
+// `allocate` and `shrink` block, and throw `Error`.
 //
 // Thread rule: any thread may call, but threads that issue collectives on one communicator must order
 // themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in
 // this sense. `send` and `recv` match by tag and may be issued concurrently.
 class TUTTI_API Communicator {
  public:
-  // Makes an empty communicator; one that was moved from is empty, too. Every call on it throws `Error`
-  // (invalid_argument) until another communicator is assigned to it.
+  // Makes an empty communicator. A communicator that was moved from is empty, too. Every call on an empty
+  // communicator throws `Error` (invalid_argument) until another communicator is assigned to it.
   Communicator() = default;
   Communicator(Communicator&&) noexcept = default;
   Communicator& operator=(Communicator&&) noexcept = default;
@@ -211,36 +211,37 @@ class TUTTI_API Communicator {
   // fails. The array is copied; the buffers are not.
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 
-  // Makes one communicator for each color. It holds the ranks with that `color`, ordered by `key`, then by
+  // Makes one communicator for each color. Each holds the ranks with one `color`, ordered by `key`, then by
   // rank, and shares the connections and the memory of this world: it takes no descriptor and no thread.
   // Ranks that pass `no_color` get no value. The call is collective and blocks; it throws `Error`.
   std::optional<Communicator> split(int color, int key = 0);
 
   // Makes a communicator of some ranks, as MPI_Comm_create_group does. Only the listed ranks call it; the
-  // others take no part and do not learn of it. All callers pass the same `ranks`, which are ranks of this
-  // communicator, in the order of their ranks in the new one. Threads that make groups at the same time must
+  // others take no part and do not learn of it. All callers pass the same `ranks`: ranks of this
+  // communicator, in the order that they get in the new one. Threads that make groups at the same time must
   // pass different keys. `algorithm` is ignored. The call blocks. It throws `Error`: invalid_argument at once
-  // if the list leaves out this rank, names a rank twice or one that does not exist; mismatch if a rank
-  // passes another list; timeout, which names a rank that has not called. This communicator then fails, too,
-  // as after every timeout.
+  // if the list leaves out this rank, names a rank twice, or names a rank that does not exist; mismatch if a
+  // rank passes another list; timeout, which names a rank that has not called. This communicator then fails,
+  // too, as after every timeout.
   Communicator group(std::span<const int> ranks, int key = 0, const CallOptions& options = {});
 
-  // Returns memory that is registered with the transports between the ranks, zeroed and page aligned.
+  // Returns zeroed, page-aligned memory that is registered with the transports between the ranks.
   //
   // On one host, these collectives of this communicator copy nothing in or out if their buffers lie in such
   // memory on all ranks and each rank's share is 128 KiB or more: all_reduce, reduce, broadcast, all_gather,
   // reduce_scatter, gather and scatter. Averages in all_reduce and reduce, and premultiplied sums, always
-  // copy. Other ranks then write into the memory while the operation runs. After a failure they may still
-  // finish a piece of 32 KiB. Any part of the memory may be a buffer of any operation.
+  // copy. In a collective that does not copy, other ranks write into the memory while the operation runs.
+  // After a failure they may still finish a piece of 32 KiB. Any part of the memory may be a buffer of any
+  // operation.
   //
   // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`: resource_exhausted
   // on all ranks if a host does not have enough memory.
   Allocation allocate(std::size_t bytes);
   // Registers memory of the program with the transports of this `init`, as memory from `allocate` is, and
   // with the libraries that carry out whole collectives. Transports that can write into a peer's memory then
-  // write large messages straight into a receive's place, without copies; for other transports it changes
-  // nothing. The memory must not be freed before the result is destroyed. Only this rank is involved. It may
-  // take long, and throws `Error`: resource_exhausted if the system permits no more.
+  // write large messages straight into receive buffers in this memory, without copies. For other transports
+  // this changes nothing. The memory must not be freed before the result is destroyed. Only this rank is
+  // involved. The call may take long, and throws `Error`: resource_exhausted if the system permits no more.
   Registration register_memory(std::span<std::byte> memory);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can
@@ -266,7 +267,7 @@ class TUTTI_API Communicator {
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;
     std::uint64_t bytes_received = 0;
-    std::uint64_t bytes_in_place = 0;  // of these, written by the peer straight into registered memory
+    std::uint64_t bytes_in_place = 0;  // received bytes that peers wrote straight into registered memory
     int connections = 0;
   };
   // Returns the counts so far. Any thread may call it, also inside a `then` callback.

@@ -16,8 +16,8 @@ namespace tutti {
 
 class Store;
 
-// `InitOptions` are the options of `init`. `init` fills in empty members from the URL, and those
-// that are still empty from the environment.
+// `InitOptions` are the options of `init`. `init` fills in empty members from the URL, and then from the
+// environment.
 struct InitOptions {
   // "env://", "tcp://host:port?rank=0&world_size=2" or "file:///path?rank=0&world_size=2". If it is empty,
   // TUTTI_INIT_METHOD applies, or else the launcher's variables.
@@ -30,7 +30,7 @@ struct InitOptions {
   // TUTTI_TRANSPORTS applies, or else {"auto"}.
   std::vector<std::string> transports = {};
   // `init` calls this several times a second while the ranks meet, on its own thread. Once it returns true,
-  // `init` fails with `aborted`, here and on the other ranks, in an error that names this rank. This also
+  // `init` fails with `aborted`, here and on the other ranks, with an error that names this rank. This also
   // interrupts a request to a store or a name service that does not answer. Only requests to the caller's own
   // store are not interrupted.
   std::function<bool()> interrupted = {};

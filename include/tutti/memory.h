@@ -7,18 +7,19 @@
 
 namespace tutti {
 
-// A `Memory` is the memory in which a buffer lies: that of the host, or that of a CUDA device.
+// A `Memory` says in which memory a buffer lies: the host's or a CUDA device's.
 //
-// The library itself reads and writes host memory only. A collective on device memory that no part of it can
-// use ends with `unsupported` on all ranks, and a message with `unsupported` on the rank that asks. No such
-// call touches the memory. Memory that both the host and a device can access may be passed as either.
+// The library itself reads and writes host memory only. If no part of the library can use the device memory
+// of a call, the call ends with `unsupported`: a collective on all ranks, and a message on the calling rank
+// only. No such call touches the memory. Memory that both the host and a device can access may be passed as
+// either.
 class Memory {
  public:
   enum class Kind : std::uint8_t { host, cuda };
 
-  // Makes the memory of the host.
+  // Names the memory of the host.
   constexpr Memory() = default;
-  // Makes the memory of a device. `device` is its number in CUDA, at most `max_device`.
+  // Names the memory of a device. `device` is its number in CUDA, at most `max_device`.
   static constexpr Memory cuda(int device) { return Memory(Kind::cuda, device); }
   static constexpr int max_device = (1 << 24) - 1;
 

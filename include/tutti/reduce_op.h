@@ -37,10 +37,10 @@ class TUTTI_API ReduceOp {
     user
   };
 
-  // Writes out[i] = left[i] combined with right[i] for `count` elements. `out` may be `left` or `right`.
-  // It must be deterministic. The library calls it on any thread, and on several threads at once for several
-  // operations. If it throws, the collective fails with `aborted` on all ranks, with the exception's text and
-  // the rank. `state` is the argument of `user`.
+  // Writes out[i] = left[i] combined with right[i] for `count` elements. `out` may be `left` or `right`. The
+  // function must be deterministic. The library calls it on any thread, and on several threads at once for
+  // several operations. If it throws, the collective fails with `aborted` on all ranks, with the exception's
+  // text and the rank. `state` is the argument of `user`.
   using Function = void (*)(const void* left, const void* right, void* out, std::size_t count, DataType type,
                             void* state);
   struct User {

@@ -24,7 +24,7 @@ inline constexpr std::size_t max_store_value_bytes = std::size_t{8} << 20;
 // succeeds if all keys exist. `peer_lost` means that the store is gone; the call may or may not have taken
 // effect. `invalid_argument` means a key or value over the limits above, or an empty key.
 //
-// Values are arbitrary bytes. The operations are those of c10d's Store, so one can replace the other.
+// Values are arbitrary bytes. The operations are those of c10d's Store, so either can replace the other.
 class TUTTI_API Store {
  public:
   Store() = default;

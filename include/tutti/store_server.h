@@ -25,18 +25,18 @@ struct StoreServerOptions {
   security::SharedCredentials credentials = {};
 
   std::size_t max_connections = 16384;
-  // The largest number of strangers, which are connections that have not made a valid request yet. If there
-  // are more, the server closes the oldest one from the address with the most strangers. Strangers get at
-  // most a quarter of the descriptors that this process may open. When all connections together use three
-  // quarters of these descriptors, the server makes room for new ones: it closes strangers, and clients that
-  // hold no keys and have been idle for a second. The last quarter is left for ranks.
+  // A stranger is a connection that has not made a valid request yet. If there are more strangers than this,
+  // the server closes the oldest one from the address with the most strangers. Strangers get at most a
+  // quarter of the descriptors that this process may open. When all connections together use three quarters
+  // of these descriptors, the server makes room for new ones: it closes strangers, and clients that hold no
+  // keys and have been idle for a second. The last quarter is left for ranks.
   std::size_t max_strangers = 512;
   // True if ranks hold their keys here (`Store::hold`), as they do at a store that outlives them. Then, if
-  // nothing else makes room, the server also closes clients that hold no key and wait for one.
+  // nothing else makes room, the server also closes clients that hold no key but wait for a key.
   bool ranks_hold = false;
   std::size_t max_bytes = std::size_t{1} << 30;  // of keys and values
   // Limits the bytes of requests and responses in progress, and of the keys that requests wait for. Small
-  // requests are accepted even beyond it.
+  // requests are accepted even beyond this limit.
   std::size_t max_buffered_bytes = std::size_t{1} << 29;
   // `greeting_timeout` limits a stranger's greeting and first request. `frame_timeout` limits the wait for
   // the next part of a request that a client has begun, or for the client to read the next part of a

@@ -26,7 +26,7 @@ struct Source {
   StoreLocation store;  // of kind `none` if it is not known
   std::string store_from;
   std::vector<std::string> names;  // of the variables that were found
-  std::string missing;             // such as "MASTER_PORT is not set"; empty if nothing is missing
+  std::string missing;             // such as "RANK and MASTER_PORT"; empty if nothing is missing
   std::string remedy;              // the command that sets what is missing
   bool is_present() const { return !names.empty(); }
 };
@@ -53,7 +53,8 @@ class Reader {
 void read_master(Reader& reader, Source& source, const std::string& fallback_host = {},
                  std::uint16_t fallback_port = 0);
 
-// Returns a reader for each launcher, in the order in which they are asked. There is none for TUTTI_*.
+// Returns one function for each launcher, which reads that launcher's variables. `discover` calls the
+// functions in this order. There is none for TUTTI_*.
 using ReadSource = Source (*)(Reader& reader, const std::vector<std::string>& own_addresses);
 const std::vector<ReadSource>& outer_sources();
 

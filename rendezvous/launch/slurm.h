@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// Returns the first host of a Slurm node list: "n[08-11,15],m3" gives "n08". Returns an empty text if it is
-// not such a list.
+// Returns the first host of a Slurm node list: "n[08-11,15],m3" gives "n08". Returns an empty text if
+// `node_list` is not such a list.
 std::string first_slurm_host(std::string_view node_list);
 
 // Returns a port for a job step. All ranks of the step compute the same port without communication. It lies

@@ -21,15 +21,15 @@ class Announcer {
   // line ends. Rank 0 calls this once, when it already serves its store. Fails with `invalid_argument` if the
   // place cannot be used, or with `timeout` or `aborted` if it has to wait for the other ranks.
   virtual Status publish(const Secret& text, Deadline deadline) = 0;
-  // Returns the text that rank 0 has published. Fails with `unreachable` if there is none, but may still be
-  // one later; with `invalid_argument`, if waiting does not help; or as `publish` does.
+  // Returns the text that rank 0 has published. Fails with `unreachable` if there is none yet, with
+  // `invalid_argument` if waiting does not help, or as `publish` does.
   virtual Result<Secret> read(Deadline deadline) = 0;
   // Publishes the text again if it has vanished. Rank 0 calls this from time to time while it waits.
   virtual void restore_if_missing() {}
 };
 
-// Reads and parses the session. Fails as `read` does, and with `unreachable` if the text is damaged, since it
-// may be replaced.
+// Reads and parses the session. Fails as `read` does, and with `unreachable` if the text is damaged, since
+// rank 0 may still replace it.
 Result<SessionText> read_session(Announcer& announcer, Deadline deadline);
 
 }  // namespace tutti

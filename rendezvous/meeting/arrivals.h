@@ -25,7 +25,7 @@ std::string list_ranks(const std::vector<int>& ranks);
 // are very many or if `limit` expires. Fails only if the store fails before any missing rank was found.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit);
 
-// Decodes the Introductions; `encoded[i]` is that of rank i. Fails if the ranks that have arrived cannot form
+// Decodes the Introductions; `encoded[i]` belongs to rank i. Fails if the ranks that have arrived cannot form
 // one world with `self`.
 Result<std::vector<Introduction>> check_gathered(const Introduction& self,
                                                  const std::vector<std::string>& encoded);

@@ -58,8 +58,8 @@ Status Ending::first_cause(const Status& failure) const {
 
 void Ending::take_leave(const Status& outcome) {
   const bool failed = !outcome.ok();
-  // After a timeout, this rank does not stay for the late ranks, since they would arrive too late to learn of
-  // it. After all ranks have met, no rank is late, and this rank stays.
+  // After a timeout, this rank does not stay: late ranks would arrive too late to learn of it. But once all
+  // ranks have met, no rank is late, and this rank stays even after a timeout.
   const bool connecting = meeting_.phase == Phase::connecting;
   const bool lingers = failed && meeting_.failure_stands && (connecting || outcome.code() != Code::timeout);
   if (lingers) linger(outcome, 1);
@@ -85,8 +85,8 @@ void Ending::linger(const Status& failure, int counted) {
   }
 }
 
-// Ignores failures of the store, since the outcome is already known and with `single_use` rank 0 may have
-// stopped serving. Rank 0 serves until all ranks have left or one has failed. Connected ranks notice a
+// Ignores failures of the store, since the outcome is already known, and rank 0 may have stopped serving a
+// `single_use` store. Rank 0 serves until all ranks have left or one has failed. Connected ranks notice a
 // failure without the store.
 void Ending::leave(bool failed, bool awaits_others) {
   MeetingStore& store = meeting_.store;

@@ -7,15 +7,15 @@
 
 namespace tutti::rendezvous {
 
-// `Ending` ends one rank's part in a meeting. The ranks agree on the first failure, give the others time to
-// hear of it, and leave the store.
+// `Ending` ends one rank's part in a meeting. The rank agrees with the others on the first failure, gives
+// late ranks time to hear of it, and leaves the store. exchange.h explains the keys.
 class Ending {
  public:
   explicit Ending(Meeting& meeting) : meeting_(meeting) {}
 
-  // Publishes a failure under the key `table`, in place of the table. Returns the failure that all ranks will
-  // see, which is the first one published. If the table is already there, all ranks have met; then this calls
-  // `settle` instead.
+  // Publishes a failure under the key `table`, in place of the table of all ranks. Returns the failure that
+  // all ranks will see, which is the first one published. If the table is already there, all ranks have met;
+  // then this calls `settle` instead.
   Status publish(const Status& failure);
   // Publishes a failure under the key `done`, once the ranks have met. Returns the first one published, since
   // another rank may have published the cause or a consequence of this failure earlier.

@@ -39,8 +39,8 @@ Result<Entry> Entrance::take_seat() {
   return seat;
 }
 
-// Obtains this rank's addresses. This happens before the rank counts as arrived, since the table may be made
-// as soon as it does.
+// Obtains this rank's addresses. The rank must have them before it arrives: once all ranks have arrived, rank
+// 0 makes the table, which contains the addresses.
 Status Entrance::introduce() {
   if (!meeting_.options.addresses || introduced_) return {};
   Result<std::map<std::string, std::string>> addresses = meeting_.options.addresses();
@@ -102,15 +102,15 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
     if (refusal.ok()) return Entry::entered;
     const Result<Entry> other = look_for_table();
     if (!other.ok() || *other == Entry::stale) return other;
-    // A conflict with another job is not published, since this job must not disturb that one.
+    // A conflict with another job is not published, since this job must not disturb the other job.
     if (seen == *held) return stranger.ok() ? ending_.publish(refusal) : stranger;
     seen = *held;
   }
 }
 
 // Finds out whether the holder of a key may belong to a meeting that has ended. The table of such a meeting
-// is deleted after its other keys. So if there is no table, and a second look finds the same holder, the
-// holder belongs to this meeting.
+// is deleted after its other keys. So if there is no table, the caller reads the key again. If it finds the
+// same holder, the holder belongs to this meeting.
 Result<Entry> Entrance::look_for_table() {
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();

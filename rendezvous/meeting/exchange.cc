@@ -77,9 +77,9 @@ Result<std::vector<PeerInfo>> Exchange::run() {
   }
 }
 
-// Enters, meets, and leaves, also after a failure.
+// Enters, meets and leaves. Leaves even after a failure.
 Result<Exchange::Round> Exchange::one_round() {
-  // If a rank dies while it meets, a store that outlives the meeting must delete its keys. Otherwise
+  // If a rank dies while it meets, a store that outlives the meeting must delete that rank's keys. Otherwise
   // `present` would count that rank for ever.
   if (!meeting_.options.single_use && !meeting_.store.hold("", meeting_.deadline).ok())
     log::debug("the store cannot forget dead ranks");
@@ -188,8 +188,8 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
   }
 }
 
-// Waits for the table. If this rank's time runs out, it ends the meeting for all ranks. They cannot meet
-// without it, and if it just left, they would take it for a rank that never arrived.
+// Waits for the table. If its time runs out, this rank ends the meeting for all ranks. The others cannot meet
+// without this rank, and if it just left, they would take it for a rank that never arrived.
 Result<std::string> Exchange::await_table() {
   Result<std::string> table = meeting_.await_key("table");
   if (table.ok() || table.status().code() != Code::timeout) return table;

@@ -24,12 +24,12 @@ struct ExchangeOptions {
   std::function<void()> while_waiting = {};
   // The place where the ranks meet, such as "tcp://a:29500". Errors name it.
   std::string place = {};
-  // Returns this rank's addresses. Called once this rank is known at the store. Without this function, the
-  // addresses in `self` are used. If the function fails, this rank cannot take part, and all ranks fail with
-  // the same error.
+  // Returns this rank's addresses. Called once this rank is known at the store. Without this function,
+  // `exchange` uses the addresses in its argument `self`. If the function fails, this rank cannot take part,
+  // and all ranks fail with the same error.
   std::function<Result<std::map<std::string, std::string>>()> addresses = {};
   // Called on every rank once the ranks have met, before the rank leaves the store. If the function fails on
-  // one rank, all ranks that are still in it fail with the first cause.
+  // one rank, all ranks that are still in the meeting fail with the first cause.
   std::function<Status(const std::vector<PeerInfo>&)> connect = {};
   // Called a few times a second while this rank waits for others. If it returns true, the meeting fails on
   // all ranks with `aborted`, which names this rank.

@@ -18,7 +18,7 @@ namespace tutti::rendezvous {
 inline constexpr std::chrono::milliseconds short_pause{20};
 
 // `Meeting` is what the parts of one rank's `exchange` share: the rank itself, its time, and how far it has
-// come.
+// come. exchange.h explains the keys.
 class Meeting {
  public:
   // `Phase` is how far this rank is in the current round. Each state includes those before it.
@@ -51,8 +51,8 @@ class Meeting {
   Result<std::string> await_key(const std::string& key);
   // Logs, at growing intervals, which ranks this one waits for. Called between the requests of a long wait.
   void speak_of_wait();
-  // Returns the time limit of a request that does not wait for a key. A store that does not stall answers it
-  // at once.
+  // Returns the time limit of a request that does not wait for a key. A store that does not stall answers
+  // such a request at once.
   Deadline patience() const;
   // Returns the `timeout` error, which names the ranks that have not arrived.
   Status not_arrived();

@@ -35,7 +35,7 @@ Secret from_hex(std::string_view hex) {
   return secret;
 }
 
-// The keys of each meeting have a number of their own. The first of them holds how many pieces follow.
+// A meeting's keys contain the meeting's number. The key that ends in 0 holds the number of pieces.
 std::string key_prefix(const PmiClient& client) { return "tutti-" + std::to_string(client.fences()) + "-"; }
 
 }  // namespace

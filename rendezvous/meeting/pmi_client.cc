@@ -17,7 +17,7 @@
 namespace tutti {
 namespace {
 
-// A launcher's lines are at most a value long, which is a kilobyte, and a little more.
+// A launcher's line is little longer than a value, and a value has at most a kilobyte.
 constexpr std::size_t longest_line = 8192;
 // The goodbye of a process may take this long.
 constexpr std::chrono::seconds parting_limit{2};
@@ -45,7 +45,7 @@ PmiClient::~PmiClient() {
   stream_.ask_when_waiting({});
   const Deadline limit = Deadline::after(parting_limit);
   constexpr std::string_view goodbye = "cmd=finalize\n";
-  // Waits for the answer, since the launcher would take it for a failure if it could not give one.
+  // Waits for the answer, since a launcher that cannot send its answer reports a failure.
   if (stream_.send(goodbye.data(), goodbye.size(), limit).ok()) static_cast<void>(receive_line(limit).ok());
 }
 
@@ -135,7 +135,7 @@ Result<Secret> PmiClient::receive_line(Deadline deadline) {
   return text;
 }
 
-// Remembers a failure, since it is no longer known which request the next answer belongs to.
+// Remembers a failure. After it, the next answer may belong to an earlier request.
 Status PmiClient::fail(const Status& status) {
   status_ =
       Status(Code::invalid_argument, "the launcher does not serve PMI (PMI_FD is " + std::to_string(number_) +

@@ -19,10 +19,10 @@ namespace tutti {
 // protocol PMI-1: lines of text over a socket that the launcher has opened. The launcher keeps texts under
 // keys, and has a fence, which a rank passes when all ranks of the job have come to it.
 //
-// Once a process has spoken, it must say goodbye before it ends. Otherwise mpiexec takes its end for a crash
-// and kills the job. After the goodbye the launcher no longer listens. So a process has one client, whose
-// destructor says goodbye when the process exits. It does not if a call has failed: then mpiexec ends the
-// job, which could not meet. Nor does it in a forked child.
+// Once a process has sent anything, it must say goodbye before it ends. Otherwise mpiexec takes its end for a
+// crash and kills the job. After the goodbye the launcher no longer listens. So a process has one client,
+// whose destructor says goodbye when the process exits. The destructor says nothing after a failed call: then
+// mpiexec ends the job, whose ranks could not meet. It also says nothing in a forked child.
 //
 // Source: the behaviour of MPICH's hydra (src/pm/hydra), and P. Balaji et al., "PMI: A Scalable Parallel
 // Process-Management Interface for Extreme-Scale Systems", EuroMPI 2010.
@@ -35,8 +35,8 @@ class PmiClient {
   PmiClient& operator=(const PmiClient&) = delete;
 
   // Begins a sequence of the calls below, and lets them ask `interrupted` repeatedly while they wait. Says
-  // hello if this is the first one. Fails with `invalid_argument` if another thread is in such a sequence, or
-  // if no launcher answers. The sequence lasts as long as `turn`.
+  // hello if this is the first sequence. Fails with `invalid_argument` if another thread is in such a
+  // sequence, or if no launcher answers. The sequence lasts as long as `turn`.
   Status begin(std::unique_lock<std::mutex>& turn, std::function<bool()> interrupted, Deadline deadline);
 
   // The calls below fail with `timeout`, with `aborted`, or with `invalid_argument`, which says why the
@@ -52,7 +52,7 @@ class PmiClient {
 
  private:
   Status say_hello(Deadline deadline);
-  // Sends "cmd=" and the request. Returns the answer, after it has checked that this is an `answer`.
+  // Sends "cmd=" and the request. Returns the launcher's line, or fails if that line is not an `answer`.
   Result<Secret> ask(const Secret& request, std::string_view answer, Deadline deadline);
   Result<Secret> receive_line(Deadline deadline);
   Status fail(const Status& status);

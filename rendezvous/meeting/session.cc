@@ -46,7 +46,8 @@ bool is_own(const std::string& address, const std::vector<Interface>& interfaces
 // Returns the addresses to serve on, so that others find this process at `host`.
 Result<Places> places_to_serve(const std::string& host, const SessionOptions& options, Deadline deadline) {
   if (!options.bind_address.empty()) return Places{{options.bind_address}, {}};
-  // A name may not resolve yet, such as that of a Service that waits for this rank. Then `join` tries again.
+  // A name may not resolve yet, for example the name of a Kubernetes Service that waits for this rank. Then
+  // `join` tries again.
   Result<std::vector<SocketAddress>> resolved = tcp::look_up(host, 0, deadline, options.interrupted);
   if (!resolved.ok()) return resolved.status();
   Result<std::vector<Interface>> interfaces = list_interfaces();
@@ -75,7 +76,7 @@ Result<std::unique_ptr<tcp::StoreServer>> serve_on(const tcp::StoreServerOptions
   }
 }
 
-// Returns the first of the server's endpoints that this host can connect to.
+// Connects to the first endpoint of this process's own server.
 Result<std::shared_ptr<tcp::StoreClient>> connect_to_own(const tcp::StoreServer& server,
                                                          const security::SharedCredentials& credentials,
                                                          Deadline deadline) {
@@ -98,11 +99,11 @@ std::optional<SocketAddress> useful_route(const std::string& host, const SocketA
   return local;
 }
 
-// Returns what announces the session to the ranks of this launch.
+// Returns the announcer of the session at `place`.
 std::unique_ptr<Announcer> announcer_for(const StoreLocation& place,
                                          const std::function<bool()>& interrupted) {
   if (place.kind == StoreLocation::Kind::file) return std::make_unique<file::SessionFile>(place.path);
-  // The process talks to its launcher until it exits.
+  // This is static, since a process talks to its launcher until the process exits.
   static PmiClient launcher(place.descriptor);
   return std::make_unique<PmiAnnouncer>(launcher, interrupted);
 }
@@ -327,8 +328,8 @@ Result<Session> SessionMaker::follow(Announcer& announcer) const {
   const bool same_host = text->boot_id == boot_id();
   for (const SessionText::Endpoint& endpoint : text->endpoints) {
     const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
-    // Skips the loopback address of another host, since it leads to this host. An endpoint that is a name is
-    // resolved.
+    // Skips the loopback address of another host, since here it leads to this host. An endpoint that is a
+    // name is resolved.
     if (address && address->is_loopback() && !same_host) continue;
     const Deadline limit = earlier(deadline_, Deadline::after(endpoint_limit));
     Result<std::vector<SocketAddress>> targets =

@@ -17,6 +17,8 @@
 
 namespace tutti {
 
+// `SessionOptions` are the options of `serve_or_connect`. A session is announced if an `Announcer` tells the
+// ranks where its store is.
 struct SessionOptions {
   std::string bind_address;                     // an IP address; if empty, derived from where the ranks meet
   std::string advertise_address;                // announced sessions: in place of the bound address
@@ -49,8 +51,8 @@ class Session {
   // reason for doubt, or if this rank serves no store.
   std::string doubt;
 
-  // Returns why the store refused the last tutti process that wanted to meet here. Empty if there was none,
-  // or if another process serves the store.
+  // Returns why the store refused the last tutti process that wanted to meet here. Empty if the store refused
+  // none, or if another process serves the store.
   std::string last_refusal() const;
   // Announces the session again if it has vanished. Rank 0 calls this while it waits.
   void keep_alive() const;
@@ -65,7 +67,7 @@ class Session {
 // the deadline. A world of one rank gets a store in memory.
 Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline);
 
-// Returns the addresses that rank 0 listens on. The others look for it at `host`, which resolves to
+// Returns the addresses that rank 0 listens on. The other ranks look for rank 0 at `host`, which resolves to
 // `resolved` on this host. There are three cases. If `host` is "localhost" or a loopback literal, returns
 // that loopback address. If `host` resolves to a single address, which belongs to this host, returns that
 // address. Otherwise returns "", which stands for all addresses: the name may mean something else on other

@@ -16,7 +16,7 @@ namespace tutti::file {
 class SessionFile final : public Announcer {
  public:
   explicit SessionFile(std::string path);
-  // Removes the file that this object has written, unless another one has replaced it.
+  // Removes the file that this object has written, unless another file has replaced it.
   ~SessionFile() override;
   SessionFile(const SessionFile&) = delete;
   SessionFile& operator=(const SessionFile&) = delete;

@@ -92,7 +92,7 @@ TEST(CInterface, AnOperationOfTheUsersThatFailsSaysWhyToAll) {
   });
 }
 
-// The caller was compiled against an older header, in which the structure had one member fewer.
+// The caller was compiled against an older header, in which the structures had fewer members.
 TEST(CInterface, OldStructuresAreUnderstood) {
   c_world(1, [](tutti_comm* comm) {
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
@@ -109,7 +109,7 @@ TEST(CInterface, OldStructuresAreUnderstood) {
   });
 }
 
-// The caller's header is older than device memory, so all of its buffers are host memory.
+// The caller was compiled against a header without device memory, so all of its buffers are host memory.
 TEST(CInterface, OptionsWithoutAMemoryMeanHostMemory) {
   c_world(2, [](tutti_comm* comm) {
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
@@ -125,7 +125,7 @@ TEST(CInterface, OptionsWithoutAMemoryMeanHostMemory) {
   });
 }
 
-// No process can access these addresses, so a test crashes if the library does.
+// No process can access these addresses, so a test crashes if the library tries to.
 void* const of_a_device = reinterpret_cast<void*>(std::uintptr_t{0x1000});
 void* const also_of_a_device = reinterpret_cast<void*>(std::uintptr_t{0x8000});
 

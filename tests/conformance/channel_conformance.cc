@@ -45,14 +45,14 @@ TEST_P(ChannelConformance, DefaultLimits) {
   }
 }
 
-// Both ends use the smaller one of each limit, whichever end has set it.
+// Both ends use the smaller value of each limit, whichever end has set it.
 TEST_P(ChannelConformance, LimitsMayDiffer) {
   const MessageLimits other{.eager = 100'000, .credit = 6000, .fragment = 100'000};
   World world(GetParam(), 3, {.small_buffers = true, .limits = other, .limits_of_rank_0 = tiny});
   std::uint64_t sequence = 0;
   for (const std::size_t bytes : {0u, 100u, 256u, 257u, 2048u, 5000u, 65536u, 300'001u})
     exchange(world, bytes, sequence++);
-  // A message of 1000 bytes is eager between ranks 1 and 2, and not between either of them and rank 0.
+  // A message of 1000 bytes is eager between ranks 1 and 2, but not between rank 0 and either of them.
   for (const int to : {0, 2}) {
     const std::uint64_t before = world[1].counters().frames_sent;
     Send send(1000, collective(sequence), 1);

@@ -134,7 +134,7 @@ TEST_P(ChannelGrants, PartOfARegion) {
   EXPECT_TRUE(std::all_of(region.begin() + 15'000, region.end(), untouched));
 }
 
-// Memory that is only partly registered, or no longer, is not granted.
+// Memory that is only partly registered, or no longer registered, is not granted.
 TEST_P(ChannelGrants, OnlyRegisteredMemoryIsGranted) {
   World world(GetParam(), 2, {.limits = tiny});
   for (const bool unregistered : {false, true}) {
@@ -152,7 +152,7 @@ TEST_P(ChannelGrants, OnlyRegisteredMemoryIsGranted) {
   EXPECT_EQ(world[1].counters().bytes_staged, 10'000u);
 }
 
-// More messages at once than there are staging chunks: the others are cleared.
+// There are more messages at once than staging chunks. The receiver answers the others with `clear`.
 TEST_P(ChannelGrants, StagingIsBounded) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   constexpr std::size_t count = 100;
@@ -172,9 +172,9 @@ TEST_P(ChannelGrants, StagingIsBounded) {
   EXPECT_EQ(counters.bytes_received, count * 20'000);
 }
 
-// Messages in place, staged and cleared are cancelled at one end while their bytes move, and a little later
-// at the other. After its end, nothing touches the memory of an operation, while later messages use the same
-// ids.
+// Messages of every kind (in place, staged, cleared) are cancelled at one end while their bytes move, and a
+// little later at the other end. After an operation has ended, nothing touches its memory, although later
+// messages use the same ids.
 TEST_P(ChannelGrants, CancelledTransfersLeaveMemoryAlone) {
   constexpr std::uint64_t rounds = 100;
   constexpr std::uint32_t at_once = 10;
@@ -231,7 +231,7 @@ TEST_P(ChannelGrants, CancelledTransfersLeaveMemoryAlone) {
   EXPECT_GT(cancelled, rounds * at_once) << "too many messages ended before they could be cancelled";
 }
 
-// A rank dies, or leaves, while its peer writes into its memory or it into the peer's.
+// The sender or the receiver dies, or leaves, while the sender writes into the receiver's memory.
 TEST_P(ChannelGrants, PeerEndsInTheMiddle) {
   for (const bool clean : {false, true}) {
     for (const int dying : {0, 1}) {

@@ -1,4 +1,4 @@
-// Tests that everything above a channel waits for messages that end late after they were cancelled.
+// Tests that all code above a channel waits for cancelled messages that end late.
 #include <deque>
 #include <random>
 #include <vector>
@@ -42,7 +42,7 @@ constexpr std::size_t large = 200'000;
 // `Transfer` is one large message from rank 0 to rank 1.
 struct Transfer {
   explicit Transfer(const MessageTag& tag) : send(large, tag, 1), recv(large, 0, tag) {}
-  // Cancels one end unless it has ended. Returns true if it had not.
+  // Cancels one end if it still runs. Returns whether it did.
   bool cancel(World& world, int end) {
     bool running = false;
     world[end].drive([&] {

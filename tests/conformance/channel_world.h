@@ -27,7 +27,8 @@ class TransportFixture {
  public:
   virtual ~TransportFixture() = default;
   virtual std::string name() const = 0;
-  // Creates the transport of one rank of a new world. `small_buffers`: make its queues as small as possible.
+  // Creates the transport of one rank of a new world. With `small_buffers`, its queues are as small as
+  // possible.
   virtual std::unique_ptr<Transport> create(int rank, bool small_buffers, const MessageLimits& limits) = 0;
   // Called once per world, before its transports are created.
   virtual void new_world() {}
@@ -206,7 +207,7 @@ struct WorldOptions {
   bool attached = true;
   bool background = true;  // whether each rank has a thread that drives while no call does
   MessageLimits limits{};
-  std::optional<MessageLimits> limits_of_rank_0 = {};  // if it has others than the rest
+  std::optional<MessageLimits> limits_of_rank_0 = {};  // if rank 0 has other limits than the rest
 };
 
 // `World` runs N ranks in this process.

@@ -116,7 +116,8 @@ TEST_P(CommunicatorEnding, DestroyedInsideACallback) {
   });
 }
 
-// The two ranks have no connection that could break, so the waiting rank must notice by other means.
+// The two ranks have no connection that could break, so the waiting rank must notice by other means that its
+// peer has left.
 TEST(CommunicatorTcp, APeerThatLeftBeforeItConnectedIsMissed) {
   Cluster ranks(2, {.transport = "tcp"});
   ranks.run([](Communicator& comm) {

@@ -34,7 +34,7 @@ TEST_P(CommunicatorGroup, OnlyTheListedRanksTakePart) {
   Cluster ranks(4, options());
   ranks.run([](Communicator& comm) {
     const int rank = comm.rank();
-    if (rank == 1) return;  // it makes no call, and need not
+    if (rank == 1) return;  // not in the list, so it makes no call
     const Ranks list = {3, 0, 2};
     Communicator group = comm.group(list);
     EXPECT_EQ(group.size(), 3);
@@ -47,7 +47,7 @@ TEST_P(CommunicatorGroup, OnlyTheListedRanksTakePart) {
 }
 
 // Ranks make groups in different orders, and several threads make groups at once. So the numbers that they
-// propose collide.
+// propose for the groups collide.
 TEST_P(CommunicatorGroup, GroupsThatOverlapDoNotMix) {
   Cluster ranks(4, options());
   ranks.run([](Communicator& comm) {
@@ -105,7 +105,7 @@ TEST_P(CommunicatorGroup, ListsThatDifferAreAMismatch) {
     const Status why = failure_of([&] { comm.group(comm.rank() == 1 ? other : one); });
     EXPECT_EQ(why.code(), Code::mismatch) << why.to_string();
     EXPECT_TRUE(contains(why.message(), "lists other ranks than")) << why.message();
-    // A shorter list and a longer one.
+    // A list that differs in length is a mismatch, too.
     const Ranks all = {2, 1, 0}, pair = {0, 2};
     if (comm.rank() != 1) {
       const Status differs = failure_of([&] { comm.group(comm.rank() == 0 ? pair : Ranks{2, 0}, 5); });
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(All, CommunicatorGroup, testing::ValuesIn(all_connectio
 // These tests count what communicators leave behind in shared memory.
 class SharingCommunicators : public OnEachTransport {};
 
-// Each communicator takes more memory than a thousandth of the room.
+// Each communicator takes more than a thousandth of the shared memory, so memory must be used again.
 TEST_P(SharingCommunicators, MemoryIsUsedAgain) {
   Cluster ranks(3, options());
   ranks.run([](Communicator& comm) {

@@ -1,5 +1,5 @@
-// Tests calls on the memory of a device, which nothing in the library can use (docs/seams/memory.md). Their
-// buffers lie at addresses that no process can access, so a test crashes if the library touches one of them.
+// Tests calls on device memory, which nothing in the library can use (docs/seams/memory.md). Their buffers
+// lie at addresses that no process can access, so a test crashes if the library touches one of them.
 
 #include <array>
 #include <cstdint>
@@ -64,7 +64,7 @@ class DeviceMemory : public testing::TestWithParam<std::tuple<std::string, int>>
   int size() const { return std::get<1>(GetParam()); }
 };
 
-// These ranks are at least two.
+// These tests need two ranks or more.
 class DeviceMemoryOfMany : public DeviceMemory {};
 
 TEST_P(DeviceMemory, EveryCollectiveIsRefusedOnAllRanksAndTheNextOneWorks) {

@@ -1,5 +1,6 @@
-// Tests that memory from `Communicator::allocate` and `Communicator::register_memory` is received into
-// without copies, where the transport can write into a peer's memory (docs/seams/grants.md).
+// Tests that messages arrive without copies in memory from `Communicator::allocate`, and in memory that
+// `Communicator::register_memory` has registered, if the transport can write into a peer's memory
+// (docs/seams/grants.md).
 #include <cstdint>
 #include <numeric>
 #include <optional>

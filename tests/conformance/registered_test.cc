@@ -69,7 +69,8 @@ std::vector<CollectiveCase> cases(int size) {
   return all;
 }
 
-// Runs a case on this rank. `in_place`: whether the case must use registered memory directly, without copies.
+// Runs a case on this rank. With `in_place`, the case must work on registered memory directly; otherwise it
+// must copy.
 void run(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory, bool in_place) {
   const std::uint64_t before = comm.statistics().registered_operations;
   const std::string wrong = run_case(comm, test, memory);
@@ -237,7 +238,7 @@ void wait_until(const std::function<bool()>& condition) {
 }
 
 // `Slowness` describes an operation in which one rank is slow. It counts the other ranks on which the
-// operation has failed, and says whether the operation has ended on the slow one.
+// operation has failed, and says whether the operation has ended on the slow rank.
 struct Slowness {
   const int others;
   std::atomic<int> failed{0};
@@ -245,9 +246,9 @@ struct Slowness {
 };
 
 // Adds two operands. If there is a `state`, as on the slow rank, first waits until the operation has failed
-// on all other ranks. Those may use their buffers again by then, so this function may read what they write.
-// That race is harmless, because the result is thrown away. The thread sanitizer sees it only because the
-// ranks are threads of one process.
+// on all other ranks. Those ranks may use their buffers again by then, so this function may read what they
+// write. That race is harmless, because the result is thrown away. The thread sanitizer sees it only because
+// the ranks are threads of one process.
 __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const void* right, void* out,
                                                        std::size_t elements, DataType, void* state) {
   if (const auto* const slow = static_cast<const Slowness*>(state))
@@ -258,8 +259,8 @@ __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const v
   }
 }
 
-// An operation has failed on all ranks but one, which is still in the middle of it. That rank must not write
-// to the buffers of the other ranks, since they may already use them for something else.
+// An operation has failed on all ranks but one, which is still in the middle of it. The slow rank must not
+// write to the buffers of the other ranks, since those ranks may already use their buffers again.
 TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
   Slowness slow{size() - 1};
   on_each([&slow](Communicator& comm) {

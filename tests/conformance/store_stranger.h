@@ -53,7 +53,7 @@ class Stranger {
     char answer[sizeof(store_wire::ServerHello)];
     EXPECT_EQ(::recv(fd_, answer, sizeof(answer), MSG_WAITALL), static_cast<ssize_t>(sizeof(answer)));
   }
-  // Returns true once the server has closed the connection. Ignores what it sends before that.
+  // Returns true once the server has closed the connection. Ignores what the server sends before that.
   bool is_dropped() {
     const timeval limit = {60, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

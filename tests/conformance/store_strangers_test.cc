@@ -80,8 +80,8 @@ TEST(StoreStrangers, WhoIsIdleMakesRoomAndWhoHoldsKeysDoesNot) {
   for (const auto& client : more) EXPECT_EQ(client->get("k", ample()).take(), "v");
 }
 
-// The store is full of ranks that have left a will, one of which waits for a key. A newcomer displaces none
-// of them.
+// The store is full of ranks that have left wills, and one of these ranks waits for a key. A newcomer
+// displaces none of them.
 TEST(StoreStrangers, WhoHasLeftAWillStays) {
   tcp::StoreServerOptions options;
   options.max_connections = 4;
@@ -99,8 +99,8 @@ TEST(StoreStrangers, WhoHasLeftAWillStays) {
   EXPECT_EQ(*read, "v");
 }
 
-// Strangers wait for many long keys that nobody sets. The server limits the memory that those take, and still
-// serves ranks.
+// Strangers wait for many long keys that nobody sets. The server limits the memory that these keys take, and
+// still serves ranks.
 TEST(StoreStrangers, WhoWaitForALotAreBounded) {
   tcp::StoreServerOptions options;
   options.max_buffered_bytes = std::size_t{2} << 20;

@@ -213,7 +213,8 @@ TEST(TcpStore, ASilentServerIsATimeout) {
   const auto client = tcp::connect_store("127.0.0.1", address.port(), ample()).take();
   const Status first = client->set("k", "v", Deadline::after(seconds(0)));
   EXPECT_EQ(first.code(), Code::timeout) << first.to_string();
-  // The second request needs a new connection, since the old one may still deliver the answer to the first.
+  // The second request needs a new connection, since the answer to the first may still arrive on the old
+  // connection.
   EXPECT_EQ(client->set("k", "v", Deadline::after(seconds(4))).code(), Code::timeout);
   server.join();
   EXPECT_EQ(accepted.size(), 2u);

@@ -154,7 +154,7 @@ TEST(StoreWills, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   }
 }
 
-// `Meeting` is a rank that waits for another one to arrive, and counts how often the library checks for an
+// `Meeting` is a rank that waits for another rank to arrive, and counts how often the library checks for an
 // interruption.
 class Meeting {
  public:
@@ -179,7 +179,7 @@ class Meeting {
   std::future<Status> outcome_;
 };
 
-// Each store stalls for longer than a rank waits for an answer and then for a new connection.
+// Each store stalls for longer than a rank waits, first for an answer and then for a new connection.
 TEST(StoreWills, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
   const std::array<StoreProcess, 2> stores;
   Meeting first[] = {{stores[0], 0}, {stores[1], 1}};

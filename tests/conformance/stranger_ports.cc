@@ -96,7 +96,7 @@ class ShmPort final : public OpenPort {
   shm::World world_;
 };
 
-// The port is that of rank 1. Rank 0 has not started yet, and is the one that connects.
+// A `ControlPort` is rank 1's control port. Rank 0 connects to it, but has not started yet.
 class ControlPort final : public InternetPort {
  public:
   explicit ControlPort(const OpenPortOptions& options) {

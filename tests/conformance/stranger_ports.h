@@ -20,30 +20,31 @@ struct OpenPortOptions {
   std::chrono::milliseconds hello_limit = std::chrono::hours(1);
 };
 
-// An `OpenPort` is a listening port, and all that the ranks behind it need to serve each other.
+// An `OpenPort` is a listening port and the ranks behind it.
 class OpenPort {
  public:
   virtual ~OpenPort() = default;
 
   // Makes a socket that can connect to the port.
   virtual Descriptor socket() const = 0;
-  // Returns whether the socket is connected, from this address of the host if the port has addresses.
+  // Connects the socket, from the address `from` if the port has addresses. Returns whether this has
+  // succeeded.
   virtual bool connect(int socket, const std::string& from) const = 0;
-  // Returns whom a guard is for that connects to this port as a rank.
+  // Returns the parties for the guard of a rank that connects to this port.
   virtual security::Parties parties() const = 0;
   // Returns a complete hello of the rank `from`, if hellos contain ranks.
   virtual std::string hello(int from) const = 0;
-  // Returns as many strangers as the port keeps.
+  // Returns how many strangers the port keeps.
   virtual std::size_t most_strangers() const = 0;
-  // Lets the ranks behind the port, which have not met yet, serve each other.
+  // Checks that the port still serves the job. Called before the ranks behind the port have met.
   virtual void expect_service() = 0;
 };
 
-// A `KindOfPort` is what the tests are parameterized by.
+// A `KindOfPort` is the parameter of the tests.
 struct KindOfPort {
   const char* name;
   std::unique_ptr<OpenPort> (*open)(const OpenPortOptions& options);
-  bool has_addresses = true;  // of those who connect
+  bool has_addresses = true;  // whether connecting sockets have addresses
   bool hellos_have_ranks = true;
   bool hellos_have_parts = true;  // a hello can arrive in pieces
 };

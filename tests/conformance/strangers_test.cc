@@ -1,5 +1,5 @@
-// Tests that processes which do not belong to the job disturb nobody, at every kind of port: that of tcp, of
-// shared memory, of the control plane and of the store.
+// Tests that processes which do not belong to the job disturb nobody, at every kind of port: those of tcp,
+// shared memory, the control plane and the store.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -122,8 +122,8 @@ TEST_P(PortStrangers, OfOneAddressDisplaceThemselvesOnly) {
   port->expect_service();
 }
 
-// Returns the first message of a guard. (If the guard sent it to the port itself, it might also read the
-// answer, and go on.)
+// Returns the first message of a guard. (If the guard sent this message to the port itself, it might also
+// read the port's answer, and continue.)
 std::string opening_of(security::Guard& guard) {
   int ends[2];
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);

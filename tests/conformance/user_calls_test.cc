@@ -1,5 +1,5 @@
-// Tests that errors name the user's call, and not the collectives inside `split`, `allocate` and `init`. They
-// name the algorithms that a user has requested.
+// Tests that errors name the user's call, and not the collectives inside `split`, `allocate` and `init`.
+// Errors also name the algorithms that a user has requested.
 
 #include <array>
 #include <functional>

@@ -1,5 +1,5 @@
-// Tests hosts that are cut off from each other. Each host is a network namespace; it is cut off by taking its
-// link down.
+// Tests hosts that are cut off from each other. Each host is a network namespace. To cut off a host, a test
+// takes the host's link down.
 
 #include <cstdio>
 #include <deque>

@@ -1,4 +1,4 @@
-// Tests a transport that drops, delays or truncates messages or closes connections at chosen points. Every
+// Tests a transport that drops, delays or truncates messages, or closes connections, at chosen points. Every
 // rank must end with an error or with the right data.
 #include <string>
 #include <tuple>
@@ -70,7 +70,7 @@ class Decorator : public testing::TestWithParam<std::tuple<std::string, int>> {
   // `short_time` is the timeout of operations that cannot complete. `long_time` is longer than any run takes.
   static constexpr std::chrono::milliseconds short_time{400};
   static constexpr std::chrono::milliseconds long_time{60'000};
-  // Returns the numbers of the messages to disturb, early and late ones. In a world of two ranks, no rank
+  // Returns the numbers of the messages to disturb: some early, some late. In a world of two ranks, no rank
   // sends more than nine messages.
   static std::vector<std::uint64_t> points() {
     return std::get<1>(GetParam()) == 2 ? std::vector<std::uint64_t>{0, 1, 2, 5, 7}
@@ -85,8 +85,8 @@ TEST_P(Decorator, LateMessagesDoNoHarm) {
   }
 }
 
-// Only a timeout reveals the loss. These ranks have no control connections over which the leader could ask
-// which rank is late, so each rank's error names the rank that it was waiting for.
+// Only a timeout reveals the loss. These ranks have no control connections, so the leader cannot ask which
+// rank is late. Instead, each rank's error names the rank that it was waiting for.
 TEST_P(Decorator, ALostMessageIsATimeout) {
   for (const std::uint64_t at : {0, 3}) {
     for (const Outcome& outcome :

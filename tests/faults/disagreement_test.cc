@@ -48,8 +48,8 @@ struct Pair {
   std::string what, odd, usual;
 };
 
-// Returns the rank that each of three ranks blames when rank `odd` makes a different call: `odd`, or none
-// (-1). Checks that the errors of all ranks name the call of `odd` and that of another rank.
+// Rank `odd` of three ranks makes a different call. Returns the rank that each rank blames: `odd`, or none
+// (-1). Checks that every rank's error names the call of `odd` and the call of another rank.
 std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
   std::vector<int> blamed;
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -74,7 +74,7 @@ std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
 }
 
 // Each of three ranks in turn makes a different call. If all ranks call in time, the majority is known, and
-// all blame the odd one. On a busy machine that may take several runs.
+// all blame rank `odd`. On a busy machine, it may take several runs until all ranks call in time.
 TEST_P(OddOne, IsBlamedByAllRanks) {
   const std::vector<Pair> pairs = {
       {"kind", "broadcast(count=3000, float32, root=0)", "all_reduce(count=3000, float32, sum)"},
@@ -107,14 +107,14 @@ INSTANTIATE_TEST_SUITE_P(, OddOne, testing::Values("tcp", "shm"),
 
 class Late : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// Returns the ranks that a timeout's message describes as `what`, or an empty text if it names none.
+// Returns the ranks that a timeout's message describes as `what`, or an empty text if the message names none.
 std::string named_as(const std::string& what, const std::string& message) {
   const std::size_t begin = message.find("; " + what + ": ");
   return begin == message.npos ? "" : message.substr(begin + 2, message.find(';', begin + 2) - begin - 2);
 }
 
-// On a busy machine, some ranks may not answer within 100 ms. They are named as not answering, and the late
-// rank may be among them. But no other rank is named as late.
+// On a busy machine, some ranks may not answer within 100 ms. The timeout names them as not answering, and
+// the late rank may be among them. But it names no other rank as late.
 TEST_P(Late, IsNamedByTheTimeout) {
   const auto& [size, transport] = GetParam();
   for (const int who : {0, size - 1}) {

@@ -36,8 +36,7 @@ class FaultWorld {
   bool ready();
   // Returns a rank's report of its failure, or nothing if it does not report in time.
   std::optional<Failure> failure(int number);
-  // Waits until a rank continues in a world of `size` ranks. Returns how many milliseconds the agreement
-  // took.
+  // Waits until a rank continues in a world of `size` ranks. Returns how many milliseconds its `shrink` took.
   std::optional<double> shrunk(int number, int size);
   // Returns whether the message names a rank, as in "rank 2 (host h, pid 4711)". The host is not checked.
   bool names(const std::string& message, int number);
@@ -48,10 +47,10 @@ class FaultWorld {
   std::deque<Process> ranks_;
 };
 
-// Returns the value of an option of the command line (`--runs N`, `--seed S`), or `otherwise` without it.
+// Returns the value of a command-line option (`--runs N`, `--seed S`), or `otherwise` if the option is
+// missing.
 std::uint64_t argument(const std::string& name, std::uint64_t otherwise);
 
-// Returns the given percentile.
 double percentile(std::vector<double> values, double percent);
 
 }  // namespace tutti::test

@@ -1,5 +1,5 @@
-// Tests SIGKILL of any rank during any collective: all others learn which rank it was, and continue without
-// it.
+// Tests SIGKILL of any rank during any collective. All other ranks learn which rank was killed, and continue
+// without it.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*Kill*' --runs 50 --seed 7
 
@@ -29,7 +29,8 @@ struct Times {
   std::vector<double> noticed, shrunk;
 };
 
-// Kills a random rank at a random moment of a random collective of random size. Adds to `times`.
+// Kills a random rank at a random moment of a random collective of random size. Adds the measured times to
+// `times`.
 void kill_one(int size, const std::string& transport, std::mt19937_64& random, Times& times) {
   const int victim = static_cast<int>(random() % static_cast<unsigned>(size));
   const std::string kind = kinds[random() % kinds.size()];

@@ -1,5 +1,5 @@
-// Tests SIGKILL of any rank while the ranks meet, from the moment at which the store knows the rank. All
-// others learn which rank it was, long before their deadline.
+// Tests SIGKILL of any rank while the ranks meet, once the store knows that rank. All other ranks learn which
+// rank was killed, long before their deadline.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*MeetingKill*' --runs 200 --seed 7
 

@@ -1,4 +1,5 @@
-// Tests that ranks that cannot meet say what their host lacks.
+// Tests ranks that meet in difficult surroundings: with few descriptors, without a loopback interface, behind
+// a firewall, or with a stopped rank.
 #include <chrono>
 #include <csignal>
 #include <deque>
@@ -58,7 +59,7 @@ TEST(MeetingWithoutLoopback, SaysSo) {
   EXPECT_EQ(job.wait(), 1) << job.report();
   EXPECT_NE(job.out().find("loopback interface is down or has no address 127.0.0.1"), std::string::npos)
       << job.report();
-  // No rank may wait until its time limit for something that cannot happen.
+  // Ranks that cannot meet must not wait until their time limit.
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(100));
 }
 
@@ -72,7 +73,7 @@ TEST(MeetingWithoutAWay, SpeaksOfInit) {
     const auto failure = world.failure(rank);
     ASSERT_TRUE(failure) << world.report();
     EXPECT_EQ(failure->code, "peer_lost") << failure->message;
-    // All ranks report the error of the rank that noticed it first.
+    // All ranks report the error of the rank that noticed the problem first.
     EXPECT_TRUE(failure->message.starts_with("rank ")) << failure->message;
     EXPECT_NE(failure->message.find(": init() "), std::string::npos) << failure->message;
   }
@@ -114,7 +115,8 @@ class BehindAFirewall {
   std::deque<Process> ranks_;
 };
 
-// Processes inherit the network of the thread that starts them, so this uses a thread of its own.
+// Processes inherit the network of the thread that starts them, so this function starts the ranks in a thread
+// of its own.
 void behind_a_firewall(const std::string& verdict, const std::vector<int>& blocked, const std::string& limit,
                        const std::function<void(std::deque<Process>&)>& check) {
   std::string why_not;
@@ -155,8 +157,8 @@ TEST(MeetingBehindAFirewall, ThatRefusesOneDirectionIsNoHindrance) {
   });
 }
 
-// One rank is stopped when all have arrived, but not all have finished meeting. The others end within their
-// limit, plus a little time to tell each other.
+// One rank is stopped after all ranks have arrived, but before all have finished meeting. The others end
+// within their limit, plus a little time to tell each other.
 TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
   for (const int victim : {0, 1}) {
     FaultWorld world(3, {"idle"}, {.more = {{"TUTTI_INIT_TIMEOUT", "4s"}, {"TUTTI_LOG_LEVEL", "debug"}}});

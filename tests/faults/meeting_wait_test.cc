@@ -1,5 +1,5 @@
-// Tests that ranks that wait in vain say where they wait and for which ranks. Also tests that ranks of one
-// host meet under mpirun without settings.
+// Tests what ranks log while they wait in vain: where they wait, and for which ranks. Also tests that ranks
+// of one host meet under mpirun without settings.
 #include <chrono>
 #include <string>
 #include <thread>

@@ -60,8 +60,8 @@ TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   }
 }
 
-// One rank calls shrink only after the others have timed out in it at least once. All of them still meet,
-// once the others try again.
+// The `shrink` calls of two ranks time out at least once before the third rank calls it. Once the two try
+// again, all three meet.
 TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   for (const int who : {0, 2}) {
     FaultWorld world(3, {"again", std::to_string(who)},
@@ -97,8 +97,8 @@ TEST_P(Shrink, HalfOrLessIsRefused) {
   }
 }
 
-// A rank is stopped for longer than the limit, and the others continue. When it runs again, it does not
-// disturb them.
+// A rank is stopped for longer than the heartbeat limit, and the others continue. When the stopped rank runs
+// again, it does not disturb them.
 TEST_P(Shrink, AStoppedRankIsLeftBehindAndStaysOutside) {
   FaultWorld world(4, looping("1", "0"), {.transport = GetParam(), .heartbeat = "3s"});
   ASSERT_TRUE(world.ready());

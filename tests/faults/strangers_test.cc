@@ -1,4 +1,4 @@
-// Tests that processes that do not belong to the job neither disturb it nor make its memory grow.
+// Tests that strangers (processes outside the job) neither disturb the job nor make its memory grow.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -174,7 +174,7 @@ TEST_P(Strangers, AtTheStoreBeforeTheRanksHaveMet) {
 // One stranger at each port is enough to break a Gloo job.
 TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   Job job(2, environment(), 1);
-  // So far, the first rank only knows the store. Strangers connect to all of its ports before the second rank
+  // So far, the first rank knows only the store. Strangers connect to all of its ports before the second rank
   // arrives.
   std::vector<LoopbackSocket> kept;
   for (int attempt = 0; attempt < 6000 && kept.empty(); ++attempt) {
@@ -331,7 +331,7 @@ TEST(Contradictions, DifferentWorldSizesAreToldOnBothSides) {
   }
 }
 
-// Of two ranks, the smaller limit counts, whichever rank has it.
+// Two ranks use the smaller of their two limits, whichever rank has it.
 TEST(Contradictions, BetweenLimitsOfMessagesAreNone) {
   for (const char* transport : {"tcp", "shm"}) {
     Job job(3, {{"TUTTI_TRANSPORTS", transport}, {"TUTTI_SHM_WINDOW", "0"}}, 1);

@@ -1,4 +1,4 @@
-// Tests ranks in a difficult environment: the machine, or the program around them.
+// Tests ranks on a difficult machine, or in a difficult program.
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
     , Destroyed, testing::Combine(testing::Values("main", "then", "abort"), testing::Values("tcp", "shm")),
     [](const auto& each) { return std::get<0>(each.param) + "_" + std::get<1>(each.param); });
 
-// A rank that runs out of descriptors, or a rank that waits for it, reports this in time.
+// A rank runs out of descriptors. That rank, or a rank that waits for it, reports the shortage in time.
 TEST(FewDescriptors, AreAClearError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";

@@ -1,4 +1,5 @@
-// Tests attackers in the path between ranks that use TLS. They must never learn what a rank says inside TLS.
+// Tests attackers in the path between ranks that use TLS. The attackers must never learn what a rank says
+// inside TLS.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -26,8 +27,8 @@ constexpr const char* advertised = "127.0.0.3";
 constexpr int ports_each = 4;
 constexpr const char* token = "4d7c1f0a93b25e68";
 
-// `TlsAttacks` runs two ranks that reach each other only through the attacker. Rank 1 also reaches the store
-// only through it.
+// `TlsAttacks` runs two ranks. They reach each other, and rank 1 reaches the store, only through the
+// attacker.
 class TlsAttacks : public ::testing::TestWithParam<Service> {
  protected:
   bool make_certificates() const {

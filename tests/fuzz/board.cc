@@ -1,6 +1,6 @@
 // Fuzzes collectives over shared memory, into which another rank writes anything, anywhere, at any moment.
-// Then results are undefined, but no memory may be touched outside the shared memory and the buffers of this
-// rank.
+// The results are then undefined. But the collectives may touch only the shared memory and the buffers of
+// this rank.
 #include <memory>
 #include <vector>
 

@@ -10,7 +10,7 @@
 namespace tutti::fuzz {
 namespace {
 
-// Checks that a value that was parsed is formatted as text that parses to the same value.
+// Checks that parsing and formatting agree: a parsed value, formatted as text, must parse to the same value.
 void check_values(std::string_view text) {
   if (const auto value = parse_size(text)) require(parse_size(format_size(*value)) == value);
   if (const auto value = parse_duration(text)) require(parse_duration(format_duration(*value)) == value);
@@ -50,8 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!config.ok()) return 0;
   std::map<std::string, std::string> printed;
   for (const Config::Setting& setting : config->settings()) {
-    // A list of one quoted item was accepted only because of its extra comma. That comma is not printed, so
-    // the printed list would not be accepted.
+    // The list `"a",` is accepted only because of its extra comma. It is printed as `"a"`, which is refused.
     if (!unmeant_ends(setting.value).empty()) return 0;
     if (!setting.value.empty()) printed[std::string(setting.variable->name)] = setting.value;
   }

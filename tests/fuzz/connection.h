@@ -13,7 +13,8 @@
 
 namespace tutti::fuzz {
 
-// `Connection` is a stream socket with a guard, and its other end, which can send anything.
+// `Connection` is a pair of connected stream sockets. One end has a guard, and the other end can send
+// anything.
 struct Connection {
   int guarded = -1, other = -1;
   Connection() {

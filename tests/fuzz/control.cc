@@ -180,7 +180,7 @@ class World {
   std::unique_ptr<Overlay> overlay_;  // destroyed first
 };
 
-// Returns the job number of a world of that size, which every connecting rank must send.
+// Returns the job number of a world of `size` ranks. Every connecting rank must send this number.
 std::uint64_t job_of(int size) {
   static std::map<int, std::uint64_t> known;
   if (const auto found = known.find(size); found != known.end()) return found->second;

@@ -1,6 +1,7 @@
-// Fuzzes the message protocol (StreamChannel). A faulty peer sends frames, and writes into memory that it was
-// granted until it has said that it writes no more, while this side sends, receives and cancels. The input
-// chooses what happens at each step. Most frames are complete, so that they pass the first checks.
+// Fuzzes the message protocol (StreamChannel). While this side sends, receives and cancels, a faulty peer
+// sends frames. It also writes into the memory that it was granted, until it says that it has finished
+// writing. The input chooses what happens at each step. Most frames are complete, so that they pass the first
+// checks.
 #include <deque>
 #include <map>
 #include <set>
@@ -29,7 +30,7 @@ struct Recv : RecvOp {
   bool over = false;
 };
 
-// `Card` writes into every memory that it is asked about, except that of every second receive.
+// `Card` offers all memory for remote writes, except the memory of every second receive.
 class Card final : public RemoteMemory {
  public:
   Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte>) override {
@@ -123,7 +124,7 @@ class Pipe final : public StreamChannel {
     }
     writing_ = false;
   }
-  // Ends the oldest remote write of this side. Its memory is read until then.
+  // Ends the oldest remote write of this side. Until then, the write's memory is still read.
   void end_write() {
     if (under_way_.empty()) return;
     OutgoingFrame& frame = *under_way_.front();
@@ -131,7 +132,7 @@ class Pipe final : public StreamChannel {
     for (const std::byte each : frame.payload) require(each == std::byte{0});
     frame_written(frame);
   }
-  // Lets the peer write into all memory that it may write into.
+  // Lets the peer write into all memory that is granted to it.
   void scribble() {
     for (const auto& [id, grants] : granted_) {
       for (const Grant& grant : grants) {
@@ -209,9 +210,9 @@ class Pipe final : public StreamChannel {
       granted_[header.id].push_back(to_grant(header));
     }
   }
-  // Notes what a frame of the peer means for its grants. If it uses an id again, it must ignore grants for
-  // that id, since they may belong to the earlier message. (A correct peer uses an id 65,536 messages later
-  // at the earliest.)
+  // Notes what a frame of the peer means for its grants. If the peer uses an id again, it must ignore earlier
+  // grants for that id, since they may belong to the earlier message. (A correct peer uses an id again only
+  // after 65,536 messages.)
   void note(const FrameHeader& header) {
     const auto found = granted_.find(header.id);
     if (header.type == FrameType::request && used_.insert(header.id).second) {
@@ -333,7 +334,7 @@ class Session {
     op.done = [](RecvOp& self, const Status&) {
       require(!static_cast<Recv&>(self).over);
       static_cast<Recv&>(self).over = true;
-      static_cast<Recv&>(self).memory = {};  // whoever touches it now is found out
+      static_cast<Recv&>(self).memory = {};  // a sanitizer detects any later access
     };
     owner_.recv(op);
   }

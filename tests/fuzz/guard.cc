@@ -41,7 +41,7 @@ Guard accepting(Protection protection) {
   return Guard::accepting(credentials(protection), parties.service, parties.to, ample);
 }
 
-// Sends the input to a guard. It must not accept a peer that does not know the token.
+// Sends the input to a guard. The guard must not accept a peer that does not know the token.
 void alone(Input& input) {
   const bool accepts = input.byte() % 2 == 0;
   const Protection protection = protection_by(input);

@@ -1,5 +1,5 @@
-// Fuzzes requests of a few clients to the store. The input has the number of a client, a length and a message
-// for each request.
+// Fuzzes requests of a few clients to the store. For each request, the input has the number of a client, a
+// length and a message.
 #include <array>
 #include <string>
 

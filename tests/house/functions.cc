@@ -159,7 +159,7 @@ class Reader {
 
   std::vector<Function> found_;
   std::vector<Brace> braces_;  // the open braces
-  int inside_ = 0;             // how many of these are not `Brace::container`
+  int inside_ = 0;             // how many open braces are not `Brace::container`
   int parentheses_ = 0;
   std::string head_;
   std::size_t begin_ = 1;

@@ -18,9 +18,9 @@ struct Function {
   std::size_t lines() const { return last_line - first_line + 1; }
 };
 
-// Returns the functions that a file defines, in order. It looks only at braces and the text before them, so
-// it relies on clang-format's layout: a space before the brace of a body, and none before the brace of an
-// initialiser.
+// Returns the functions that a file defines, in order. The search looks only at braces and the text before
+// them, so it relies on clang-format's layout: a space before the brace of a body, and none before the brace
+// of an initialiser.
 std::vector<Function> functions_of(const SourceFile& file);
 
 }  // namespace tutti::house

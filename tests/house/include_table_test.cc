@@ -53,8 +53,8 @@ bool is_in_the_house(const std::string& area) {
 }
 
 // Returns whether the `tutti` command may include this internal header. The command explains how the library
-// decides, so it may read how ranks are found and how algorithms are chosen. It uses the code that moves
-// bytes only through the API.
+// decides, so it may use the code that finds ranks and chooses algorithms. For everything else it uses the
+// public headers.
 bool shows_the_insides(const std::string& header) {
   constexpr std::array<std::string_view, 7> rooms = {"core/",
                                                      "rendezvous/launch/",
@@ -95,7 +95,7 @@ TEST(IncludeTable, IsKept) {
   }
 }
 
-// Tests the rules above on cases that a wrong rule would allow.
+// Tests the rules above on includes that must be allowed, and on includes that must not.
 TEST(IncludeTable, KnowsRightFromWrong) {
   EXPECT_TRUE(may_include(area_of("transport/tcp/transport.cc"), "transport/channel.h"));
   EXPECT_TRUE(may_include(area_of("bindings/cpp/init.cc"), "transport/tcp/factory.h"));

@@ -86,8 +86,9 @@ const std::vector<Page>& pages() {
     std::vector<Page> read;
     for (const char* path : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md"})
       read.push_back(read_page(path));
-    for (const fs::directory_entry& entry : fs::directory_iterator(TUTTI_SOURCE_DIR "/docs")) {
-      if (entry.path().extension() == ".md") read.push_back(read_page("docs" / entry.path().filename()));
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(TUTTI_SOURCE_DIR "/docs")) {
+      if (entry.path().extension() == ".md")
+        read.push_back(read_page(fs::relative(entry.path(), TUTTI_SOURCE_DIR)));
     }
     return read;
   }();

@@ -24,8 +24,8 @@ bool is_of_the_library(std::string_view path) {
 
 std::string without_extension(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
-// A header and its source are one unit, named by their path without the extension. This maps each unit to the
-// units that it includes.
+// A header and its source are one unit, named by their path without the extension. `Units` maps each unit to
+// the units that it includes.
 using Units = std::map<std::string, std::set<std::string>>;
 
 Units units_of(const std::vector<SourceFile>& files) {

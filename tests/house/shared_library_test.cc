@@ -1,4 +1,5 @@
-// Tests that the shared library, which runs in its host's address space, exports its own names and no others.
+// Tests that the shared library exports its own names and no others. Any other name could clash with a name
+// of the program that loads the library.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -43,7 +44,7 @@ TEST(SharedLibrary, ExportsOnlyOurNames) {
   const std::vector<std::string> lines = lines_of("nm -DC --defined-only '" SHARED_LIBRARY "'");
   ASSERT_GT(lines.size(), 5u) << "nm lists nothing";
   for (const std::string& line : lines) {
-    // "0000000000001f90 T tutti::Status::Status(...)"
+    // A line looks like this: "0000000000001f90 T tutti::Status::Status(...)".
     const std::string name = line.substr(line.find(' ', line.find(' ') + 1) + 1);
     EXPECT_TRUE(is_ours(name)) << line;
   }

@@ -50,7 +50,7 @@ std::vector<std::string> variables_in(std::string_view text) {
 }
 
 TEST(Sources, NothingIsLeftForLater) {
-  // These are written in two parts, so that this file itself passes.
+  // These words are written in two parts, so that this file itself passes.
   const std::vector<std::string> marks = {
       "TO"
       "DO",

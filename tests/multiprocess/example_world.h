@@ -11,8 +11,8 @@ namespace tutti::test {
 
 using Arguments = std::vector<std::string>;
 
-// `ExampleWorld` runs the ranks of an example, each in its own process. It kills those that still run when
-// the test ends.
+// `ExampleWorld` runs the ranks of an example, each in its own process. Its destructor kills the ranks that
+// still run.
 class ExampleWorld {
  public:
   Process& start(const std::string& example, const Arguments& arguments,

@@ -1,4 +1,4 @@
-// Tests that an example that is started wrongly says in one line what is wrong.
+// Tests examples that are started wrongly. Each example must say in one line what is wrong.
 #include <algorithm>
 #include <ostream>
 #include <string>

@@ -54,7 +54,7 @@ TEST(Training, ReadsDigitsAndReportsProgress) {
   EXPECT_THAT(result.out, HasSubstr(" samples/s\n"));
 }
 
-// Early in training the loss is large. So this is when a different order of additions changes it most.
+// Early in training, the loss is large, and a different order of additions changes it most.
 TEST(Training, LearnsTheSameOnAnyNumberOfRanks) {
   const Arguments short_run{"--epochs", "12"};
   const Training alone = train(1, short_run);

@@ -5,7 +5,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Tests the commands other than `run` as a whole, including their output.
+// Tests every command except `run`, including its output.
 namespace tutti::launcher_test {
 namespace {
 
@@ -218,8 +218,8 @@ TEST(LauncherExplain, OverrideAndModel) {
                                  {"TUTTI_ALGORITHM=all_reduce:ring"});
   EXPECT_THAT(overridden.out, HasSubstr("chosen: ring"));
   EXPECT_THAT(overridden.out, HasSubstr("asked for by TUTTI_ALGORITHM"));
-  // If messages cost nothing, the algorithm with the fewest bytes wins. If bytes cost nothing, the one with
-  // the fewest messages wins.
+  // If messages cost nothing, the algorithm with the fewest bytes wins. If bytes cost nothing, the algorithm
+  // with the fewest messages wins.
   const Words question = {"explain", "all_reduce", "--ranks", "8",      "--transport",
                           "tcp",     "--bytes",    "64K",     "--alpha"};
   Words bytes_cost = question;

@@ -21,7 +21,7 @@ struct Ended {
 // that are left.
 class Command {
  public:
-  // `variables`: "NAME=VALUE" on top of our environment.
+  // `variables`: "NAME=VALUE" settings that are added to this process's environment.
   explicit Command(const Words& arguments, const std::string& input = "", const Words& variables = {});
   ~Command();
   Command(const Command&) = delete;

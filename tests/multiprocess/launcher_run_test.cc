@@ -70,8 +70,8 @@ TEST(LauncherRun, ProgramsOptionsAreItsOwn) {
   EXPECT_EQ(tutti({"run", "--np", "1", "echo", "-n", "--help"}).out, "--help");
 }
 
-// Runs three ranks, of which rank 1 kills itself. The others run the script `others` once the launcher knows
-// that. In the script, `gone RANK` waits until the launcher knows that the rank has ended.
+// Runs three ranks. Rank 1 kills itself. Once the launcher knows that rank 1 has ended, the others run the
+// script `others`. In this script, `gone RANK` waits until the launcher knows that rank RANK has ended.
 Ended run_with_recovery(const std::string& others) {
   const test::ScratchFolder folder;
   const std::string pid = folder / "pid.";
@@ -92,8 +92,8 @@ TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
   result = run_with_recovery("exit 3");
   EXPECT_EQ(result.status, 128 + 9) << result.err;
   EXPECT_EQ(count(result.err, "exited with status 3"), 2) << result.err;
-  // Rank 0 ends well after rank 1's failure, but before rank 2's. So it survives only the failure of rank 1,
-  // and the job has the status of rank 2.
+  // Rank 0 ends well after rank 1's failure, but before rank 2's. So rank 0 survives only the failure of rank
+  // 1, and the job has the status of rank 2.
   result = run_with_recovery("[ $RANK = 0 ] || { gone 0; exit 4; }");
   EXPECT_EQ(result.status, 4) << result.err;
 }

@@ -24,7 +24,8 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-// This script starts a grandchild that ignores signals in its own session, and a child in the rank's group.
+// This script starts two processes. A grandchild has its own session and ignores signals. A child is in the
+// rank's group.
 constexpr const char* family =
     "setsid sh -c 'trap \"\" TERM INT HUP; echo ready; sleep 1000 & while :; do sleep 1000; done' & "
     "sleep 1000 & echo ready; ";

@@ -55,7 +55,8 @@ TEST(ManyCommunicators, ShareThreadsAndDescriptors) { expect_cheap(4, 1000, true
 TEST(ManyCommunicators, ShareConnections) { expect_cheap(4, 1000, false, {{"TUTTI_TRANSPORTS", "tcp"}}); }
 
 TEST(ManyCommunicators, ThatDoNotFitIntoTheRoomExchangeMessages) {
-  // A quarter of what is left of the file size is less than a few communicators need.
+  // Shared memory may use at most a quarter of the file size limit. Here, a few communicators need more than
+  // that.
   Process run(
       {"sh", "-c",
        "ulimit -f 65536; exec " + bin + "/tutti run -n 4 -- " + bin + "/tests/many_communicators 100"});

@@ -1,4 +1,6 @@
 // Tests that ranks meet under MPICH's mpiexec without settings: they pass their session on by PMI-1.
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -6,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/process.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -28,6 +31,27 @@ std::string sum_on(int ranks) {
   return "sum " + std::to_string(ranks * (ranks - 1) / 2) + " of " + std::to_string(ranks) + "\n";
 }
 
+// `Errors` keeps what ranks write to stderr in a file. When a rank fails, mpiexec ends the job at once, and
+// may lose what the ranks have just written.
+class Errors {
+ public:
+  // Returns the command for such a rank.
+  std::vector<std::string> rank() const { return {"sh", "-c", pmi_rank + " 1 2>>" + file_}; }
+  std::string text() const {
+    std::ifstream in(file_);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+ private:
+  ScratchFolder folder_;
+  std::string file_ = folder_ / "errors";
+};
+
+std::vector<std::string> operator+(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 TEST_F(Mpiexec, RanksMeetWithoutSettings) {
   for (const int ranks : {1, 2, 3, 4, 7, 8, 16}) {
     Process job({mpiexec, "-n", std::to_string(ranks), pmi_rank, "1"});
@@ -37,7 +61,8 @@ TEST_F(Mpiexec, RanksMeetWithoutSettings) {
   }
 }
 
-// The two names are of one host, but mpiexec runs a process of its own for each, and connects them over TCP.
+// Both names mean the same host. But mpiexec runs one of its own processes for each name, and connects these
+// processes over TCP.
 TEST_F(Mpiexec, RanksOfSeveralHostsMeet) {
   Process job(
       {mpiexec, "-launcher", "fork", "-hosts", "127.0.0.1,127.0.0.2", "-ppn", "2", "-n", "4", pmi_rank, "2"});
@@ -52,7 +77,7 @@ TEST_F(Mpiexec, RanksMeetAgainAndLeaveOneAfterTheOther) {
   EXPECT_EQ(job.out(), sum_on(3) + sum_on(3) + sum_on(3) + "stayed\n") << job.report();
 }
 
-// Encryption needs a token, and the session is the only one here that holds one.
+// Encryption needs a token. Here, only the session holds one.
 TEST_F(Mpiexec, TheSessionHoldsAToken) {
   Process job({mpiexec, "-n", "3", pmi_rank, "1"}, {{"TUTTI_TLS", "1"}, {"TUTTI_TRANSPORTS", "tcp"}});
   EXPECT_EQ(job.wait(), 0) << job.report();
@@ -61,21 +86,26 @@ TEST_F(Mpiexec, TheSessionHoldsAToken) {
 
 TEST_F(Mpiexec, ARankThatDoesNotComeEndsInAnError) {
   for (const std::string when : {"before", "after"}) {
-    std::vector<std::string> command = {mpiexec, "-n", "2", pmi_rank, "1", ":", "-n", "1", "sleep", "1000"};
-    if (when == "before") command = {mpiexec, "-n", "1", "sleep", "1000", ":", "-n", "2", pmi_rank, "1"};
-    Process job(command, {{"TUTTI_INIT_TIMEOUT", "1s"}});
+    const Errors errors;
+    const std::vector<std::string> ranks = std::vector<std::string>{"-n", "2"} + errors.rank();
+    const std::vector<std::string> absent = {"-n", "1", "sleep", "1000"};
+    const auto& first = when == "before" ? absent : ranks;
+    const auto& second = when == "before" ? ranks : absent;
+    Process job(std::vector{mpiexec} + first + std::vector<std::string>{":"} + second,
+                {{"TUTTI_INIT_TIMEOUT", "1s"}});
     EXPECT_NE(job.wait(), 0) << job.report();
-    EXPECT_THAT(job.err(), HasSubstr("not all ranks have come to the launcher's fence"));
+    EXPECT_THAT(errors.text(), HasSubstr("not all ranks have come to the launcher's fence"));
     EXPECT_THAT(job.out(), Not(HasSubstr("sum")));
   }
 }
 
 TEST_F(Mpiexec, TheUsersPlaceTakesPrecedence) {
   const std::string port = std::to_string(unused_port());
-  Process job({mpiexec, "-n", "2", pmi_rank, "1"},
+  const Errors errors;
+  Process job(std::vector<std::string>{mpiexec, "-n", "2"} + errors.rank(),
               {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}, {"TUTTI_TLS", "1"}});
   EXPECT_NE(job.wait(), 0) << job.report();
-  EXPECT_THAT(job.err(), HasSubstr("TUTTI_TLS"));  // since there is no session, there is no token
+  EXPECT_THAT(errors.text(), HasSubstr("TUTTI_TLS"));  // since there is no session, there is no token
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Traffic {
   double ring = 0;
 };
 
-// Runs host_ranks. `hosts[rank]` is the host of a rank.
+// Runs the program host_ranks. `hosts[rank]` is the host of a rank.
 Traffic run_on(const NetworkHosts& network, const std::vector<int>& hosts) {
   std::vector<std::unique_ptr<Process>> ranks;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
@@ -52,8 +52,8 @@ Traffic run_on(const NetworkHosts& network, const std::vector<int>& hosts) {
 TEST(SeveralHosts, TheLeastPossibleGoesOverTheWire) {
   const NetworkHosts network(3);
   if (!network.problem().empty()) GTEST_SKIP() << network.problem();
-  // On H hosts, the least possible is 2 (H-1)/H. Headers, acknowledgements and heartbeats add at most a
-  // tenth.
+  // On H hosts, the busiest host must send at least 2 (H-1)/H bytes per byte of the vector. Headers,
+  // acknowledgements and heartbeats add at most a tenth.
   const Traffic two = run_on(network, {0, 0, 1, 1});
   EXPECT_GT(two.two_level, 1.0);
   EXPECT_LT(two.two_level, 1.1);

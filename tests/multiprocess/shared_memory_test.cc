@@ -71,7 +71,7 @@ TEST(SharedMemory, CommunicatorsShareMemoryWithoutAnyDescriptor) {
   for (Process& process : ranks.processes) EXPECT_EQ(process.wait(), 0) << process.report();
 }
 
-// Rank 0 is the leader of the host's segment. The communicator of the others learns of the loss, too.
+// Rank 0 is the leader of the host's segment. The communicator of ranks 1 to 3 learns of the loss, too.
 TEST(SharedMemory, AKilledRankIsNamedInACommunicatorWithoutTheLeader) {
   Ranks ranks(4, "others");
   ASSERT_TRUE(ranks.are_ready());
@@ -108,7 +108,7 @@ TEST(SharedMemory, AKilledLeaderIsNamedToAllInACollective) {
 
 // --- in containers ---
 
-// Returns a shell script that runs both ranks. Callers put commands before it that prepare the environment.
+// Returns a shell script that runs both ranks. Callers prepend commands that prepare the environment.
 std::string both(const std::string& mode) {
   const std::uint16_t port = unused_port();
   std::string script;

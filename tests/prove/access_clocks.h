@@ -20,7 +20,7 @@ class Clocks {
   void signal(std::size_t rank);
   // Records that `rank` has awaited the first `signals` signals of `peer`, which must have given that many.
   void await(std::size_t rank, std::size_t peer, std::uint32_t signals);
-  // Returns whether `rank` can know that `peer` has completed what it did at `when`.
+  // Returns whether `rank` can know that `peer` has completed everything that it did in its span `when`.
   bool knows(std::size_t rank, std::size_t peer, std::uint32_t when) const {
     return rank == peer || known_[rank][peer] >= when;
   }

@@ -6,8 +6,8 @@
 
 namespace tutti::test {
 
-// `Expressions` are shared expression trees over contributions. Equal trees have equal ids, so comparing ids
-// compares trees.
+// `Expressions` are shared expression trees. Their leaves are contributions: input elements of ranks. Equal
+// trees have equal ids, so comparing ids compares trees.
 class Expressions {
  public:
   using Id = std::uint32_t;
@@ -16,7 +16,7 @@ class Expressions {
 
   // A `Summary` has facts about a tree that can be read without walking over it.
   struct Summary {
-    std::uint64_t element = 0;  // the element that all contributions are of
+    std::uint64_t element = 0;  // every contribution is this element of a rank's input
     std::uint64_t ranks = 0;    // sum of one random number per contributing rank
     std::uint32_t leaves = 0;   // contributions
     std::int32_t first = -1;    // the ranks are [first, first + leaves) in this order; -1: another order

@@ -27,12 +27,12 @@ class ScheduleCase {
     return static_cast<std::size_t>(from) * static_cast<std::size_t>(base.size) +
            static_cast<std::size_t>(to);
   }
-  std::vector<std::uint64_t> counts_;  // all_to_all_v: [from][to]; otherwise the first row holds every rank's
-  std::vector<std::vector<std::uint64_t>> input_counts_, output_counts_;  // as rank r passes them
+  std::vector<std::uint64_t> counts_;  // all_to_all_v: [from][to]; other kinds: [0][rank]
+  std::vector<std::vector<std::uint64_t>> input_counts_, output_counts_;  // [r]: as rank r passes them
 };
 
 // Proves an algorithm on one case, without a network and without data: every element is an expression over
-// (rank, element) contributions. It checks that
+// (rank, element) contributions. Checks that
 //
 // clang-format off
 //   - every message is sent and received once, with the same length;
@@ -54,7 +54,7 @@ std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test
 std::string check_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test, bool rank_order,
                             std::uint32_t seed);
 
-// Returns whether two schedules exchange the same messages: of the same direction, peer, index and length. If
+// Returns whether two schedules exchange messages with the same directions, peers, indices and lengths. If
 // they are shared schedules, returns whether they exchange the same signals.
 bool same_messages(const Schedule& a, const Schedule& b);
 

@@ -23,8 +23,8 @@ bool overlap_badly(const Range& a, const Range& b) {
 
 namespace {
 
-// Returns what is wrong with the slices of each step. Each slice must lie in its buffer, and two of them must
-// overlap exactly or not at all.
+// Returns what is wrong with the slices of each step. Each slice must lie in its buffer, and two slices of a
+// step must overlap exactly or not at all.
 std::string check_slices(const Schedule& schedule, const Memory& memory, int rank) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];

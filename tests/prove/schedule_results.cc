@@ -48,7 +48,7 @@ bool Results::combines(Id id, std::uint64_t element, int ranks) const {
 }
 
 // Returns the offset of this rank's block in an input that holds a block for every rank. Only the root may
-// know the counts that this depends on.
+// know the counts that determine this offset.
 std::uint64_t Results::own_offset() const {
   Problem known_to_root = test_.at(problem_.root);
   known_to_root.rank = rank_;

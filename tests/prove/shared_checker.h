@@ -8,9 +8,8 @@
 
 namespace tutti::test {
 
-// Proves shared schedules, one per rank, as `check_schedules` does for schedules of messages. The steps of
-// all ranks are interleaved in an order drawn from `seed`, in which some ranks run far ahead of others. It
-// checks that
+// Proves shared schedules, one per rank, as `check_schedules` does for schedules of messages. Interleaves the
+// steps of all ranks in an order drawn from `seed`, in which some ranks run far ahead of others. Checks that
 //   - all ranks agree on how much of the windows they use, and the windows are that large;
 //   - slices lie in their buffers, overlap exactly or not at all, and belong to the rank itself, to a window,
 //     or to registered memory that the vote has found (see `reach`);

@@ -42,7 +42,8 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-// Runs collectives of small and large sizes, so that some are sent as one message and others as many.
+// Runs collectives of small and large sizes, so that some are sent as one message and others as many
+// messages.
 void compute(Communicator& comm, int round) {
   const int p = comm.size(), rank = comm.rank();
   for (const std::size_t count : {std::size_t{1}, round % 20 == 19 ? std::size_t{300'000} : 1000}) {
@@ -60,8 +61,8 @@ void compute(Communicator& comm, int round) {
 
 std::atomic<long> alarms{0};
 
-// Runs for `duration` seconds. Runs longer if needed, until each rank has had some hundred alarms, since a
-// busy machine delivers few.
+// Runs for `duration` seconds. Runs longer if needed, until each rank has had 200 alarms, since a busy
+// machine delivers few.
 void storm(double duration) {
   constexpr long enough = 200;
   struct sigaction action {};
@@ -136,7 +137,7 @@ void child_of(Communicator& comm) {
   expect(code_of([&] { comm.shrink(); }) == Code::unsupported, "shrink");
   comm.abort("a child has no say");
   comm = Communicator();
-#if !defined(__SANITIZE_THREAD__)  // its children may have no threads
+#if !defined(__SANITIZE_THREAD__)  // under TSan, forked children may have no threads
   for (const char* variable : {"TUTTI_RANK", "TUTTI_WORLD_SIZE", "TUTTI_INIT_METHOD"}) unsetenv(variable);
   Communicator own = tutti::init();
   compute(own, 19);
@@ -235,7 +236,7 @@ void hurry(Communicator& comm, const std::atomic<bool>& stop) {
 }
 
 // Forks while other threads are working, so that children find unfinished work. With only one such thread
-// that would be rare, since it hardly ever holds the lock that a child needs.
+// that would be rare: the thread hardly ever holds the lock that a child needs.
 void forks_at_work() {
   constexpr int busy_threads = 3;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -274,7 +275,7 @@ void destroys(const std::string& how) {
     let_go(std::move(*comm.split(0)), how);
     compute(comm, round);
   }
-  // After this the first rank knows that the others have finished everything.
+  // After these messages, rank 0 knows that the others have finished everything.
   char here = 1;
   for (int other = 1; other < comm.size(); ++other) {
     if (comm.rank() == other) comm.send(std::span(&here, 1), 0, 9).wait();

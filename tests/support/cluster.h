@@ -30,7 +30,7 @@ struct ClusterOptions {
   std::string algorithms = {};  // as in TUTTI_ALGORITHM
   std::chrono::nanoseconds timeout = std::chrono::seconds(120);
   std::uint64_t window_bytes = 16 * 1024;  // for shared memory; small, so that there are many rounds
-  std::uint64_t shared_room = std::uint64_t{64} << 20;  // for all communicators after the first
+  std::uint64_t shared_room = std::uint64_t{64} << 20;  // shared memory for all communicators after the first
   // Makes the transport that a rank uses in place of its own. If empty, the rank keeps its own.
   std::function<std::unique_ptr<Transport>(int rank, std::unique_ptr<Transport>)> decorate = {};
   // Makes the offloads of a rank. If empty, there are none.

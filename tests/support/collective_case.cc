@@ -195,8 +195,8 @@ std::size_t first_difference(const std::byte* data, const std::vector<std::byte>
                                   expected.begin());
 }
 
-// Returns the offset, in elements, of the rank's own block within the larger of its input and output. That is
-// the output of an all_gather, and the input of a reduce_scatter.
+// Returns the offset, in elements, of the rank's own block within the larger of its input and output. For an
+// all_gather, that is the output; for a reduce_scatter, the input.
 std::uint64_t own_block(const CollectiveCase& test, const Layout& layout, int rank) {
   switch (test.kind) {
     case Kind::all_gather:

@@ -35,8 +35,8 @@ bool has_in_place(CollectiveKind kind);
 // commutative, so only rank order gives the right answer.
 ReduceOp last_nonzero();
 
-// `CaseMemory` is memory for a case's input and output, if the case must not allocate its own. It has
-// `case_guard` spare bytes on both sides.
+// `CaseMemory` is memory for a case's input and output, if the case must not allocate its own. Each span
+// includes `case_guard` spare bytes on both sides.
 struct CaseMemory {
   std::span<std::byte> input = {};
   std::span<std::byte> output = {};
@@ -57,7 +57,7 @@ using Perform = std::function<void(Communicator&, const CollectiveCase&, const C
 void perform(Communicator& communicator, const CollectiveCase& test, const CaseCall& call);
 
 // Runs the case on this rank and checks the output, the bytes around it and the input. Returns an empty text
-// if all is well, else what is wrong. Every rank of `communicator` calls it with an equal case.
+// if all is well, else what is wrong. Every rank of `communicator` must call it with an equal case.
 std::string run_case(Communicator& communicator, const CollectiveCase& test, const CaseMemory& memory = {},
                      const Perform& by = perform);
 // Does the same, but throws the `Error` of an operation that fails.
@@ -68,12 +68,12 @@ std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
 // counts and with different roots.
 std::vector<CollectiveCase> collective_matrix(int size);
 
-// Returns whether to test all combinations. Under a sanitizer, where they take minutes, it returns false
+// Returns whether to test all combinations. Under a sanitizer, they take minutes. So there it returns false
 // unless TEST_ALL is set, as by `./dev test --all`.
 bool test_all();
-// Returns the matrix if `test_all()`. Otherwise returns a part of it that covers all pairs: any two values of
-// kind, type, operation, count and place (in or out of place) that can be combined are combined at least
-// once. The part depends on `size`.
+// Returns the matrix if `test_all()`. Otherwise returns a part of it that covers all pairs. A pair is any two
+// values of kind, type, operation, count and place (in or out of place). If a pair is in the matrix, it is
+// also in the part. The part depends on `size`.
 std::vector<CollectiveCase> tested_matrix(int size);
 
 }  // namespace tutti::test

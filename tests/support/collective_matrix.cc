@@ -28,7 +28,7 @@ std::vector<ReduceOp> operations_for(const CollectiveCase& test) {
   return all;
 }
 
-// Returns a part of `cases` that still contains every pair of properties that some case combines.
+// Returns a part of `cases` that still contains every pair of properties that occurs in `cases`.
 std::vector<CollectiveCase> covering_pairs(std::vector<CollectiveCase> cases, int size) {
   // The order depends on the size, so different sizes test different combinations of more than two
   // properties.

@@ -37,15 +37,15 @@ void late(Communicator& comm, std::vector<float>& data) {
   work.wait();
 }
 
-// The last rank makes no call here either.
+// The last rank does not call `split`.
 void late_to_split(Communicator& comm) {
   if (comm.rank() == comm.size() - 1) stay();
   issued();
   comm.split(0);
 }
 
-// The last rank's callback does not return. Nothing is sent before the callback is in place, so the driving
-// thread calls it.
+// The last rank's callback does not return. Nothing is sent before the callback is in place, so the driver's
+// thread runs the callback.
 void callback(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == comm.size() - 1) {
     comm.recv(data, 0, 1).then([](const tutti::Status&) { stay(); });
@@ -57,7 +57,7 @@ void callback(Communicator& comm, std::vector<float>& data) {
   late(comm, data);
 }
 
-// Each of the first two ranks waits for what the other would send later.
+// Each of the first two ranks waits for a message that the other would send only later.
 void circle(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() > 1) stay();
   tutti::Work work = comm.recv(data, 1 - comm.rank(), 7);
@@ -71,7 +71,8 @@ void circle(Communicator& comm, std::vector<float>& data) {
   for (;;) comm.all_reduce(data, ReduceOp::sum).wait();
 }
 
-// The first rank makes another call. The others may learn of it while they are still in the previous call.
+// The first rank makes a different call. The others may learn of this while they are still in the previous
+// call.
 void mismatch(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == 0) {
     comm.broadcast(data, 0).wait();

@@ -1,16 +1,16 @@
 // This is a program for ranks of a test in which something fails: `fault_rank [shrink LEFT LEAST] MODE...`.
 //   loop KIND COUNT   one collective after the other until one fails
-//   idle              makes no calls, and reads the communicator's status until that is not ok
+//   idle              makes no calls, and reads the communicator's status until it is an error
 //   split KIND COUNT  as `loop`, on communicators that each have half of the ranks
 //   compute SECONDS   all but rank 0 wait in a barrier while rank 0 computes; then all leave
-//   late WHO          that rank makes no call; the others call all_reduce a little later, for 2 s at most
-//   leave WHO         that rank leaves while the others are in an all_reduce
-//   differ WHAT [WHO] rank WHO, or the last rank, makes another call, or calls in another order
+//   late WHO          rank WHO makes no call; the others call all_reduce a little later, for 2 s at most
+//   leave WHO         rank WHO leaves while the others are in an all_reduce
+//   differ WHAT [WHO] rank WHO, or the last rank, makes a different call, or calls in another order
 //   hasty WHO         as `late`, but rank 0 aborts while it asks which rank is late, and later prints
 //                     how busy it is
 //   again WHO         all ranks call shrink until it does not time out; rank WHO begins later than the others
 //   part [SPLITS]     all ranks split SPLITS times, call shrink, and leave as soon as it returns
-//   abort WHO         that rank aborts from another thread while all are blocked
+//   abort WHO         rank WHO aborts from another thread while all are blocked
 // Prints "ready" when all ranks have met. After or instead of that, prints "failed NANOSECONDS CODE MESSAGE"
 // and "peer RANK". NANOSECONDS is the time, on the monotonic clock, at which this rank learned of the
 // failure. RANK is the rank that the failure blames.
@@ -88,7 +88,7 @@ class Calls {
   std::vector<std::int64_t> one_, all_;
 };
 
-// Makes another call on rank `who` than on the other ranks.
+// Makes a different call on rank `who` than on the other ranks.
 void differ(Communicator& comm, const std::string& what, int who) {
   const bool odd = comm.rank() == who;
   std::vector<float> data(1000 * static_cast<std::size_t>(comm.size()), 1);

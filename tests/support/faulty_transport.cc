@@ -57,7 +57,8 @@ void FaultyChannel::send(SendOp& op) {
   inner().send(op);
 }
 
-// Breaks the channel. `send` may call this, as when a transport notices there that its connection is broken.
+// Breaks the channel. `send` may call this function: a real transport may also notice in `send` that its
+// connection is broken.
 void FaultyChannel::break_off(Code code, const std::string& why) {
   TransportOwner& owner = transport_.owner();
   const Status status(code, owner.peer(peer()).describe() + ": " + why, peer());

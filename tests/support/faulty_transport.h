@@ -17,7 +17,7 @@ struct TransportFault {
     delay,     // message `at`, and what follows it on its channel, leaves later
     truncate,  // message `at` is announced and sent with half of its bytes
     close,     // the channel of message `at` breaks before it is sent
-    cut,       // a channel breaks once it has sent `at` frames: within a message
+    cut,       // a channel breaks once it has sent `at` frames, within a message
     refuse,    // the channel to the receiver of message `at` cannot be made
   };
   Kind kind = Kind::none;
@@ -32,7 +32,7 @@ class FaultyTransport final : public TransportWrapper {
       : TransportWrapper(std::move(inner)), fault_(fault) {}
 
   const TransportFault& fault() const { return fault_; }
-  // Counts one more message; returns true if this is the one that gets the fault.
+  // Counts one more message; returns true if this message gets the fault.
   bool is_it() { return count_++ == fault_.at; }
 
  private:

@@ -6,7 +6,8 @@
 
 namespace tutti::test {
 
-// Returns what other programs might say first to a port of ours: text of known protocols, and random bytes.
+// Returns what other programs might send first to one of tutti's ports: text of known protocols, and random
+// bytes.
 inline std::vector<std::string> greetings_of_others() {
   std::mt19937 random(3);
   std::vector<std::string> greetings = {

@@ -1,5 +1,5 @@
-// This is a program for the ranks of a test with several hosts. It checks collectives by every algorithm for
-// several hosts, then prints how many bytes left this host's network card for an all_reduce.
+// This is a program for the ranks of a test with several hosts. It checks collectives with every algorithm
+// for several hosts. Then it prints how many bytes an all_reduce sends through this host's network card.
 #include <array>
 #include <cstdint>
 #include <cstdio>

@@ -12,15 +12,15 @@ namespace {
 
 constexpr std::chrono::microseconds wake_interval{20};
 
-// A `LateChannel` gives the inner channel operations of its own, which use the memory of the caller's. So a
-// message goes on in the inner channel after the caller has cancelled it.
+// A `LateChannel` gives the inner channel its own operations, which use the memory of the caller's
+// operations. So the inner channel continues with a message that the caller has cancelled.
 class LateChannel final : public ChannelWrapper {
  public:
   LateChannel(int peer, std::unique_ptr<Channel> inner, LateTransport& transport)
       : ChannelWrapper(peer, std::move(inner)), transport_(transport) {}
   ~LateChannel() override;
 
-  // Lets a poll pass for each message that is late; returns true if there is one.
+  // Counts one poll for each late message. Returns whether there are late messages.
   bool poll();
   // Returns the operation to give to the inner channel in place of `op`.
   RecvOp& stand_in(RecvOp& op);
@@ -33,8 +33,8 @@ class LateChannel final : public ChannelWrapper {
   void hand_over(Channel& to) override;
 
  private:
-  // `cancelled`: only the caller has cancelled it. `taken_back`: the inner channel, too, which may end it
-  // later.
+  // `cancelled`: the caller has cancelled the operation. `taken_back`: the inner channel was told to cancel
+  // it, too, and may end it later.
   enum class Stage : std::uint8_t { running, cancelled, taken_back, over };
   template <class Op>
   struct StandIn : Op {
@@ -139,7 +139,7 @@ bool LateChannel::poll(StandIns<Op>& all) {
   const auto is_due = [](const auto& node) {
     return (node.stage == Stage::cancelled || node.stage == Stage::over) && node.polls == 0;
   };
-  // `done` may change the list, so the search begins anew each time.
+  // `done` may change the list, so each search starts from the front.
   for (auto due = all.begin(); (due = std::find_if(all.begin(), all.end(), is_due)) != all.end();) {
     transport_.count_one_late();
     if (due->stage == Stage::over) {
@@ -200,7 +200,7 @@ std::unique_ptr<ChannelWrapper> LateTransport::wrap(int peer, std::unique_ptr<Ch
   return std::make_unique<LateChannel>(peer, std::move(inner), *this);
 }
 
-// The inner channel uses its arrivals again, and then they name the wrapper already.
+// The inner channel reuses its arrivals. A reused arrival already names the wrapper.
 RecvOp* LateTransport::on_arrival(Arrival& arrival) {
   for (ChannelWrapper* each : channels()) {
     if (&each->inner() == arrival.channel) arrival.channel = each;

@@ -11,9 +11,10 @@
 
 namespace tutti::test {
 
-// A `LateTransport` wraps one rank's end of another transport, and ends every message that fails or is
-// cancelled late, as a network card would: after `polls` polls, which another thread causes. Until then the
-// wrapped transport goes on with a cancelled message, so the message's memory really is read and written.
+// A `LateTransport` wraps one rank's end of another transport. A message that fails or is cancelled does not
+// end at once. As with a network card, it ends later: after `polls` polls, which another thread causes. Until
+// then, the wrapped transport continues with a cancelled message, so the message's memory really is read and
+// written.
 class LateTransport final : public TransportWrapper {
  public:
   LateTransport(std::unique_ptr<Transport> inner, std::uint32_t polls)

@@ -1,5 +1,5 @@
-// This is a program for the ranks of a test: `many_communicators COUNT`. It makes so many communicators and
-// keeps them, half by `split` and half by `group`, and runs a collective on each. Then it prints how many
+// This is a program for the ranks of a test: `many_communicators COUNT`. It makes COUNT communicators and
+// keeps them, half by `split` and half by `group`. It runs a collective on each. Then it prints how many
 // threads and descriptors it holds more than with one communicator, how many messages the communicators have
 // sent, and how long it took to make one.
 #include <chrono>
@@ -23,7 +23,8 @@ int entries(const char* folder) {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
-// Makes a communicator of all ranks but one, in turns, so that every rank hands out memory for some.
+// Makes a communicator of all ranks but one. A different rank is left out each time, so that every rank hands
+// out memory for some communicators.
 tutti::Communicator make(tutti::Communicator& comm, int number) {
   const int left_out = number % (comm.size() + 1);  // the last value leaves out nobody
   if (number % 2 == 0) {

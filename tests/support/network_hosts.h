@@ -18,7 +18,7 @@ class NetworkHosts {
 
   // Returns why there are no hosts, or an empty text if there are.
   const std::string& problem() const { return problem_; }
-  // Returns the command that runs `command` on that host.
+  // Returns the command that runs `command` on `host`.
   std::vector<std::string> on(int host, std::vector<std::string> command) const;
   std::string address(int host, int card = 0) const {
     return "10.203." + std::to_string(card) + "." + std::to_string(host + 1);

@@ -15,8 +15,8 @@
 
 namespace tutti::test {
 
-// A `PmiLauncher` serves the protocol PMI-1 to a number of ranks, as MPICH's mpiexec does: what is put can be
-// read after the next fence.
+// A `PmiLauncher` serves the protocol PMI-1 to a number of ranks, as MPICH's mpiexec does. A value that a
+// rank puts can be read after the next fence.
 class PmiLauncher {
  public:
   explicit PmiLauncher(int ranks, std::size_t value_limit = 1024) : value_limit_(value_limit) {
@@ -27,7 +27,7 @@ class PmiLauncher {
       theirs_.emplace_back(ends[1]);
     }
   }
-  // Returns what mpiexec would name in PMI_FD.
+  // Returns the descriptor that mpiexec would pass to the rank in PMI_FD.
   int socket(int rank) const { return theirs_[static_cast<std::size_t>(rank)].get(); }
   // Closes the ranks' ends here, so that `serve` notices when a rank has closed its own.
   void hand_over() { theirs_.clear(); }
@@ -94,7 +94,7 @@ class PmiLauncher {
   }
   void say(std::size_t rank, const std::string& answer) {
     const std::string line = "cmd=" + answer + "\n";
-    // A rank that has given up is no longer there.
+    // The rank may have given up and closed its socket.
     static_cast<void>(send(ours_[rank].get(), line.data(), line.size(), MSG_NOSIGNAL));
   }
   static std::string value_in(const std::string& line, const std::string& name) {

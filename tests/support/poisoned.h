@@ -9,8 +9,8 @@
 
 namespace tutti::test {
 
-// `Poisoned` makes AddressSanitizer report every access to some memory, as long as it exists. Without
-// AddressSanitizer it does nothing.
+// While a `Poisoned` exists, AddressSanitizer reports every access to its memory. Without AddressSanitizer, a
+// `Poisoned` does nothing.
 class Poisoned {
  public:
   explicit Poisoned(std::span<const std::byte> memory) : memory_(memory) {

@@ -41,8 +41,8 @@ class Process {
   // Returns what the program has written to stdout so far.
   std::string out() const;
   std::string err() const;
-  // Waits until the program has written `text` to stdout. Returns false if it ends, or `limit` passes, before
-  // that.
+  // Waits until the program has written `text` to stdout. Returns false if the program ends, or `limit`
+  // passes, before that.
   bool wait_for_output(std::string_view text, std::chrono::milliseconds limit = ample);
   // Returns everything that a failed assertion should show: command, status and both outputs.
   std::string report() const;

@@ -7,7 +7,7 @@
 //            in `recv` and `reduce` the last rank does nothing;
 //   all      takes part in collectives, on every rank;
 //   others   takes part in collectives of all ranks but rank 0, which waits for a message;
-//   splits   keeps hundreds of communicators while it may open no descriptor.
+//   splits   keeps hundreds of communicators, although it may open no descriptor.
 // An error is printed to stderr, and the exit status is then 1.
 #include <cstdint>
 #include <cstdio>

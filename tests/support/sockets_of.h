@@ -14,7 +14,7 @@ std::size_t open_descriptors(pid_t pid);
 // Returns a process's resident memory in bytes.
 std::size_t memory_of(pid_t pid);
 
-// A `LoopbackSocket` is a connection to a port of loopback that can send anything. Its descriptor is -1 if
+// A `LoopbackSocket` is a connection to a loopback port. It can send anything. Its descriptor is -1 if
 // the connection failed.
 class LoopbackSocket {
  public:

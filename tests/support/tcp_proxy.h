@@ -11,19 +11,19 @@
 
 namespace tutti::test {
 
-// `Weather` says what a proxy does to the bytes that pass, in either direction. It may be changed at any
-// time.
+// `Weather` says what a proxy does to the bytes that pass, in either direction. A piece is what the proxy
+// reads at once. `Weather` may be changed at any time.
 struct Weather {
   std::atomic<int> delay_us{0};   // for every piece
   std::atomic<int> jitter_us{0};  // at most this much more
-  // One piece in this many is lost and sent again, which over TCP is a pause of 200 ms. Zero: none is lost.
+  // One piece in `loss` is lost and sent again. Over TCP, that is a pause of 200 ms. Zero: none is lost.
   std::atomic<int> loss{0};
   std::atomic<bool> cut{false};  // nothing passes any more, and neither side notices
 };
 
 // A `TcpProxy` stands between ranks that listen on one loopback address and advertise another. It accepts
-// connections on `from`, at all of the ports. For each, it makes a connection to `to` at the same port, and
-// remembers its first bytes.
+// connections on `from`, at all of the ports. For each of them, it connects to `to` at the same port. It
+// remembers the first bytes of each connection.
 class TcpProxy {
  public:
   TcpProxy(const std::string& from, const std::string& to, const std::vector<std::uint16_t>& ports,

@@ -1,4 +1,4 @@
-"""Programs that a test interrupts begin with this text. Its `tell` prints how a call ended, whatever it raised."""
+"""Programs that a test interrupts begin with this text. Its `tell` prints how a call ended, even if it raised."""
 
 import os
 

@@ -171,7 +171,8 @@ void TlsAttacker::pass(Visit& visit) {
   }
 }
 
-// Returns false if the connection has ended. If `to` has no connection, the bytes are dropped.
+// Passes on the bytes that have arrived, if any. Drops them if `to` has no connection. Returns false if the
+// connection has ended.
 bool TlsAttacker::pass_some(Side& from, Side& to, bool remember) {
   const bool pending = from.tls != nullptr && SSL_pending(from.tls) > 0;
   if (!pending && !is_readable(from.descriptor)) return true;

@@ -44,7 +44,7 @@ class TlsAttacker {
   const std::string& problem() const { return problem_; }
   // Returns the number of attacked connections.
   int attacks() const { return attacks_; }
-  // Returns the plain text that it has read from the attacked connections.
+  // Returns the plain text that the attacker has read from the attacked connections.
   std::string heard() const;
 
  private:
@@ -71,7 +71,7 @@ class TlsAttacker {
   std::atomic<int> attacks_{0};
   mutable std::mutex mutex_;
   std::string heard_;
-  std::list<Visit> visits_;  // only the accepting thread uses it, until that has ended
+  std::list<Visit> visits_;  // used only by the accepting thread, until it ends
   std::thread thread_;
 };
 

@@ -2,7 +2,7 @@
 
 namespace tutti::test {
 
-// Only the driving thread calls this. It drives `driver`, but the thread-safety analysis cannot see that.
+// Only the thread that drives `driver` calls this, but the thread-safety analysis cannot see that.
 Status TransportWrapper::start(Driver& driver, TransportOwner& owner) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   driver_ = &driver;
   owner_ = &owner;

@@ -134,7 +134,7 @@ def main():
     worlds = [int(word) for word in options.ranks.split(",")]
     for ranks in worlds:
         report(ranks, launch(ranks, list(sizes(options.largest)), options.rounds, budget))
-    # A single rank waits for no other, so its time is that of torch and the binding alone.
+    # A single rank waits for no other, so its run measures only torch and the binding.
     for ranks in [1, *worlds]:
         report_added(options.program, ranks, options.rounds)
 

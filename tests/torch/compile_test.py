@@ -5,7 +5,7 @@ import sys
 import pytest
 import ranks
 
-# As in an installed package, this does not use the extension of the build tree.
+# Like an installed package, this program does not use the extension of the build tree.
 COMPILING = """
 import importlib, tutti.torch
 try:

@@ -1,4 +1,4 @@
-"""Tests what the other ranks see when one is lost, and that a waiting program can be interrupted."""
+"""Tests what the other ranks see when a rank is lost, and that a waiting program can be interrupted."""
 import itertools
 import os
 import signal

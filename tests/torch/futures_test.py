@@ -66,7 +66,7 @@ def test_work_that_nobody_waits_for():
 
 
 def looked_at_while_settled(rank, size):
-    """The futures' thread drops the last reference to a tensor that has a Python object, which needs the GIL."""
+    """The futures' thread drops the last reference to a tensor that has a Python object. Dropping it needs the GIL."""
     for _ in range(1000):
         tensor = torch.ones(100)
         tensor.note = "what Python has of it goes with it"
@@ -110,7 +110,7 @@ def coalesced(rank, size):
     assert torch.equal(received, torch.full((3,), float((rank - 1) % size)))
 
 
-    # A coalescing group that an exception has left open does not affect the next one.
+    # A coalescing group that an exception has left open does not affect the next group.
     with pytest.raises(ZeroDivisionError):
         with dist._coalescing_manager():
             raise ZeroDivisionError

@@ -56,7 +56,7 @@ def groups(rank, size):
     assert torch.equal(tensor, torch.full((3,), float(sum(range(rank % 2, size, 2)))))
     assert mine._get_backend(torch.device("cpu")).name() == "tutti"
     objects(rank, size)
-    # Destroying a group leaves the other groups alone. The ranks of the destroyed group can meet again in a new one.
+    # Destroying a group leaves the other groups alone. The ranks of the destroyed group can meet again in a new group.
     dist.destroy_process_group(mine)
     again = dist.new_group(list(range(size)))
     dist.all_reduce(tensor, group=again)
@@ -91,7 +91,7 @@ def detail(rank, size):
     dist.all_reduce(tensor)
     objects(rank, size)
     dist.barrier()
-    # The wrapper notices the disagreement before the operation starts. Without it (torch 2.1) the backend does.
+    # torch's debugging wrapper notices the disagreement before the operation starts. In torch 2.1, the backend does.
     with pytest.raises(RuntimeError, match="mismatch between collectives|mismatch: rank"):
         dist.all_reduce(torch.ones(3 + rank))
     return tensor[0].item()

@@ -1,4 +1,4 @@
-"""Tests Ctrl-C: KeyboardInterrupt on the rank that gets it, and on the others an error that names that rank."""
+"""Tests Ctrl-C: the rank that gets it raises KeyboardInterrupt, and the others raise an error that names that rank."""
 import os
 import pathlib
 import signal

@@ -128,7 +128,7 @@ def create_group(store, rank, size, timeout=timedelta(seconds=60)):
 
 
 def run_at_once(*functions):
-    """Runs each function in a thread of its own, all at once. If a function raises an exception, this does too."""
+    """Runs each function in a thread of its own, all at once. Raises the exception of a function that fails."""
     with ThreadPoolExecutor(len(functions)) as threads:
         start = threading.Barrier(len(functions))
 

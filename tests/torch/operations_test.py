@@ -1,4 +1,4 @@
-"""Tests every operation, type and reduction against a result computed on each rank, and against Gloo if it has one."""
+"""Tests every operation, type and reduction against a result computed on each rank, and against Gloo's."""
 import functools
 import operator
 
@@ -69,7 +69,7 @@ def check(actual, expected, what):
 
 
 def gloo_agrees(call, expected, what):
-    """Returns 1 if Gloo has the operation, otherwise 0. Checks that Gloo's result is as expected, too."""
+    """Checks Gloo's result. Returns 1, or 0 if Gloo does not have the operation."""
     try:
         result = call()
     except (RuntimeError, ValueError):
@@ -226,7 +226,7 @@ def all_types_move(rank, size):
 
 
 def joined(tensors):
-    """Concatenates tensors as torch.cat does, which does not support every type."""
+    """Concatenates tensors like torch.cat, but of any type: torch.cat does not support every type."""
     flat = torch.cat([each.view(torch.uint8) for each in tensors])
     return flat.view(tensors[0].dtype)
 
@@ -373,7 +373,7 @@ def refusals(rank, size):
         return
     with pytest.raises(dist.DistBackendError, match="mismatch.*on a device"):
         backend.allreduce([there if rank == 1 else torch.ones(0)], c10d.AllreduceOptions()).wait()
-        dist.barrier()  # a rank with nothing to reduce may complete before it hears of the other's call
+        dist.barrier()  # a rank with nothing to reduce may complete before it hears of the other rank's call
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

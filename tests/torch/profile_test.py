@@ -1,4 +1,4 @@
-"""Tests that profilers record the same about operations as with Gloo, except for the name of the backend."""
+"""Tests that a profiler records the same events as with Gloo, except for the name of the backend."""
 import pytest
 import ranks
 import torch
@@ -31,7 +31,7 @@ def transfers_in_a_batch(rank, size):
 
 
 # Gloo implements these collectives directly. It builds its other collectives from several of these, and a profiler
-# records the parts instead.
+# then records only the parts.
 def collectives(rank, size):
     dist.all_reduce(torch.ones(5))
     dist.all_reduce(torch.ones(5), async_op=True).wait()

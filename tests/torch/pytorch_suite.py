@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs PyTorch's own distributed tests, which come with the torch package, on a backend.
 
-    pytorch_suite.py [--backend tutti|gloo] [--ranks N] [--match REGEX] [--seconds N] [--results FILE]
+    pytorch_suite.py [--backend tutti|gloo] [--like gloo|mpi] [--ranks N] [--match REGEX] [--seconds N]
+                     [--results FILE]
 
 Each test runs in forked ranks of its own, with its own time limit. Each result is a line of JSON in FILE. Tests that
-have a result in FILE are not run again, so that a run can be interrupted and continued. Tests decide by the name of the
-backend whether they apply. They see the name "gloo", so that every test for Gloo runs. With `--like mpi` they see
-"mpi", and the tests of operations that Gloo lacks run. pytorch_suite.txt lists the tests that do not apply to tutti,
-and why.
+have a result in FILE are not run again, so that a run can be interrupted and continued. Each test looks at the name of
+the backend to decide whether it applies. It sees the name "gloo", so every test for Gloo runs. With `--like mpi` it
+sees "mpi" instead, so the tests of operations that Gloo lacks run. pytorch_suite.txt lists the tests that do not
+apply to tutti, and why.
 """
 import argparse
 import datetime
@@ -26,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Alike(str):
-    """Holds the name of a backend. It compares equal to that name, and also to `like`, the name of another backend."""
+    """Is the name of a backend, but also compares equal to `like`, the name of another backend."""
 
     like = ""
 

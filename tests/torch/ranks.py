@@ -48,7 +48,7 @@ def start(size, function, *arguments, backend="tutti", timeout=60):
 
 
 def results(processes, pipes, expected=None):
-    """Returns the results of the ranks in `expected` (default: all). If a rank fails, raises its traceback."""
+    """Returns the results of the ranks in `expected` (default: all), or raises an error with a failed rank's traceback."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     outcomes, problem = {}, None
     for rank in expected if expected is not None else range(len(processes)):
@@ -86,5 +86,5 @@ def free_port():
 
 
 def environment(**changes):
-    """Returns the environment variables of this process with `changes`, for a program that it starts."""
+    """Returns a copy of this process's environment variables with `changes` made, for starting a program."""
     return {**os.environ, "OMP_NUM_THREADS": "1", **changes}

@@ -48,7 +48,7 @@ int launch_ranks(const BenchOptions& options, const Arguments& arguments) {
 }
 
 // Opens `report` on rank 0. Returns false on all ranks if the report cannot be written. If only rank 0
-// returned false, the others would see it leave and blame it.
+// returned false, the other ranks would report that rank 0 has left.
 bool open_report(Communicator& communicator, const BenchOptions& options, std::optional<Report>& report) {
   std::uint8_t open[] = {1};
   if (communicator.rank() == 0) {

@@ -39,7 +39,7 @@ class Measuring {
     return time.count() / static_cast<double>(operations);
   }
 
-  // Runs the same batch, but returns the mean of the slowest rank.
+  // Runs a batch as `batch` does, but returns the mean time of the slowest rank.
   double agreed_batch(long operations) {
     double time[] = {batch(operations)};
     slowest(time);

@@ -54,7 +54,7 @@ class BenchOperation {
   void run();
   // Sets the input, and fills the output with values that no correct result contains.
   void fill();
-  // Returns the number of wrong elements of the result.
+  // Returns the number of wrong elements in the result.
   std::uint64_t count_wrong() const;
 
   std::uint64_t bytes() const;  // the true size of the vector; bandwidth is computed from it
@@ -75,7 +75,7 @@ class BenchOperation {
   const Pattern pattern_;
   const int rank_;
   const int ranks_;
-  std::uint64_t count_;     // elements of the vector, or of one block
+  std::uint64_t count_;     // elements of one block if the operation has blocks, otherwise of the vector
   std::uint64_t elements_;  // elements of the vector
   AlignedBytes in_;
   AlignedBytes out_;

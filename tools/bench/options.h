@@ -37,7 +37,8 @@ struct BenchOptions {
 // error and returns the exit status instead.
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments);
 
-// Returns the command line of a rank that makes the measurements in `arguments`.
+// Returns the arguments for the ranks that `tutti bench` starts itself. The ranks make the measurements that
+// `arguments` asks for.
 Arguments arguments_of_rank(const Arguments& arguments);
 
 }  // namespace tutti::tools

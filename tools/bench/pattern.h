@@ -12,7 +12,7 @@ namespace tutti::tools {
 
 // `Pattern` is the test data: it computes any element of any rank's input. Ranks may combine inputs in any
 // order and get the same bits, since sums stay exact in the type and products have few factors of 2. Inputs
-// differ between ranks. They also differ between indices, by a hash, so that a block in the wrong place is
+// differ between ranks. A hash makes them differ between indices too, so that a block in the wrong place is
 // noticed.
 class Pattern {
  public:
@@ -41,8 +41,8 @@ class Checker {
   explicit Checker(const Pattern& pattern) : pattern_(pattern) {}
 
   // Both functions compare `data` with what the `Pattern` computes from index `first` on, and add the number
-  // of differing elements to `wrong()`. One expects the rank's input, the other the reduction of several
-  // inputs.
+  // of differing elements to `wrong()`. `expect_input` expects the input of `rank`, and `expect_reduced` the
+  // reduction of the inputs of `first_rank` to `last_rank`.
   void expect_input(const std::byte* data, std::uint64_t count, int rank, std::uint64_t first);
   void expect_reduced(const std::byte* data, std::uint64_t count, int first_rank, int last_rank,
                       std::uint64_t first);

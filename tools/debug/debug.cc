@@ -30,8 +30,8 @@ std::optional<pid_t> as_pid(const std::string& text) {
   return pid;
 }
 
-// `Asked` holds the answers of this user's ranks on this machine, and why others did not answer. It leaves
-// out the ranks of other users.
+// `Asked` holds the answers of the ranks on this machine. `problems` says, by process id, why a rank did not
+// answer. Ranks of other users appear only if the caller named them.
 struct Asked {
   std::vector<DebugAnswer> answers;
   std::map<pid_t, std::string> problems;
@@ -59,7 +59,8 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
       others.push_back(endpoint);
     }
   }
-  // A process in a container reports a different process id from the one that we see, so ask all others.
+  // A process in a container reports a process id other than the one that we see. So ask all other processes
+  // too.
   if (asked.answers.size() + asked.problems.size() < wanted.size()) {
     for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
   }
@@ -151,8 +152,9 @@ void keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {
   }
 }
 
-// The exit status is not zero if a file is no dump, although the other sources are merged. A process that
-// does not answer is no error: the report says what that means.
+// Merges the dumps of all sources, and prints the report. If a file is not a dump, the other sources are
+// still merged, but the exit status is `exit_failure`. A process that does not answer is no error, and the
+// report says what that means.
 int merge_dumps(const Arguments& sources) {
   Jobs jobs;
   bool complete = true;

@@ -89,7 +89,7 @@ Result<RankDump> parse_dump(std::string_view text) {
   try {
     return dump_of(Json::parse(text));
   } catch (const Json::exception& error) {
-    // The library's text begins with a name of its own in brackets.
+    // The JSON library's text begins with its own name for the error, in brackets.
     const std::string why = error.what();
     const std::size_t name_end = why.find("] ");
     return Status(Code::invalid_argument,

@@ -15,16 +15,16 @@ namespace {
 using Communicator = RankDump::Communicator;
 using Operation = RankDump::Operation;
 
-// Ranks are dumped one after the other, and their clocks differ a little. A wait of fewer seconds than this
-// proves nothing.
+// Ranks are dumped one after the other, and their clocks differ a little. So a wait of fewer seconds than
+// this proves nothing.
 constexpr double least_wait = 0.1;
 // A rank has this many seconds to answer. If it gave no answer, it has been in the same place for at least
 // that long.
 constexpr double unanswered = 1;
 
-// Returns for how many seconds `waiting` had been in `operation` when `other` was dumped, as far as that is
-// known. At its dump `other` had not called the operation, but that dump may be the earlier one. The clocks
-// of different hosts cannot be compared.
+// Returns for how many seconds `waiting` is known to have waited in `operation` for `other`. When `other` was
+// dumped, it had not called the operation. If it was dumped first, the wait counts only until then. The
+// clocks of different hosts cannot be compared, so dumps of different hosts count as made at the same time.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
@@ -80,8 +80,8 @@ std::string Merge::name(int rank) const {
   return known == names_.end() ? "rank " + std::to_string(rank) : known->second;
 }
 
-// Reports the first operation number at which ranks have made different calls, and returns whether there is
-// one. After a mismatch it does not matter which rank is behind.
+// Reports the first operation number at which ranks have made different calls. Returns whether there is such
+// a number. After a mismatch it does not matter which rank is behind.
 bool Merge::find_mismatch(const Group& group) {
   std::map<std::uint64_t, std::map<std::string, std::vector<int>>> calls;
   for (const auto& [rank, view] : group.views) {
@@ -154,7 +154,8 @@ std::string Merge::state_of(int rank) const {
   const Operation* last = nullptr;
   std::int64_t latest = 0;
   for (const Communicator& communicator : dump.communicators) {
-    // The end time of an operation may be unknown, but it is not before that of an earlier operation.
+    // The end time of an operation may be unknown. But no operation ends before an earlier operation has
+    // ended.
     std::int64_t known = 0;
     for (const Operation& operation : communicator.operations) {
       if (operation.running) return "it is itself in " + numbered(operation) + stays;

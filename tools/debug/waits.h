@@ -17,8 +17,8 @@ struct Wait {
 // `Reasons` maps each operation to the ranks that wait in it.
 using Reasons = std::map<std::string, std::set<int>>;
 
-// Returns the ranks that others wait for but that wait for no rank themselves. Each comes with the operations
-// in which others wait for it.
+// Returns the ranks that others wait for but that wait for no rank themselves. Each such rank is mapped to
+// the operations in which others wait for it.
 std::map<int, Reasons> awaited_only(const std::vector<Wait>& waits);
 
 // Returns the first cycle of ranks that wait for each other, or nothing. The search follows each rank's first

@@ -35,7 +35,8 @@ std::vector<std::string> apply_exports(Environment& environment, const std::vect
 // not on the command line, which every user of the host can read.
 void provide_token(Environment& environment);
 
-// These set tutti's own variables, and those that similar launchers set, for the job and for a rank.
+// These set tutti's own variables, and those that similar launchers set. The first sets the variables that
+// all ranks of a job share, the second those of one rank.
 void set_job_variables(Environment& environment, const JobPlace& job);
 void set_rank_variables(Environment& environment, const RankPlace& place);
 

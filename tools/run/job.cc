@@ -65,9 +65,9 @@ Job::Job(RunOptions options)
 int Job::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
-  // If the reader of our output exits, or a file must not grow, we report an error. By default, SIGPIPE or
-  // SIGXFSZ would end this process and leave the ranks alone. The agent has already saved the signal actions
-  // that the ranks will inherit.
+  // If the reader of our output exits, or a file has reached its size limit, we report an error. By default,
+  // SIGPIPE or SIGXFSZ would end this process while the ranks are still running. The agent has already saved
+  // the signal actions that the ranks will inherit.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 
@@ -136,8 +136,8 @@ void Job::on_output(int rank, Stream stream, std::string_view bytes) {
   if (output_.backlog() >= most_backlog) agent_.set_reading(false);
 }
 
-// Ends the job if nobody reads its output any more (`tutti run ... | head`). Prints no message, and returns
-// the status of a program that SIGPIPE has ended.
+// Ends the job if nobody reads its output any more (`tutti run ... | head`). Prints no message. The job's
+// exit status is then that of a program that SIGPIPE has ended.
 void Job::end_unread() {
   if (ending_signal_ || !output_.unread()) return;
   ending_signal_ = SIGPIPE;

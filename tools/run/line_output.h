@@ -25,7 +25,8 @@ struct LineSource {
 //
 // A line is shown when it is complete. An unfinished line is shown when it gets too long to keep, or when its
 // source falls silent (progress bars, prompts). Another source then starts on a new line. Silence after a
-// whole number of pages does not count, since stdio may flush its buffer in the middle of a line.
+// multiple of 4096 bytes does not count: stdio flushes a full buffer of that size even in the middle of a
+// line.
 class LineOutput {
  public:
   LineOutput(asio::io_context& io, Terminal& terminal, bool timestamp);

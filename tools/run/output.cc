@@ -68,14 +68,14 @@ Status Output::open(int ranks) {
   return {};
 }
 
-// Opens DIR/1/rank.N/stdout or stderr. mpirun uses these names; its 1 is the number of the application, and
-// here there is only one.
+// Opens DIR/1/rank.N/stdout or stderr. mpirun uses these names. The 1 is the number of the application; tutti
+// runs only one.
 Status Output::open_file(RankStream& stream, int rank, const char* name) {
   if (options_.directory.empty()) return {};
   const std::string above = options_.directory + "/1", folder = above + "/rank." + std::to_string(rank);
   std::error_code error;
-  // The launcher makes these folders itself. It does not follow a link in place of one, since that would lead
-  // elsewhere.
+  // The launcher makes these folders itself. It refuses a symbolic link in place of a folder, since the link
+  // would lead elsewhere.
   for (const std::string& each : {above, folder}) {
     if (std::filesystem::is_symlink(std::filesystem::symlink_status(each, error)))
       return Status(Code::invalid_argument, "cannot write to " + each + ": it is a symbolic link");

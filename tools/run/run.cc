@@ -11,8 +11,8 @@
 namespace tutti::tools {
 namespace {
 
-// Opens those standard streams that are closed. Otherwise a file that we open would get such a stream's
-// number.
+// Opens those standard streams that are closed. Otherwise a file that we open later would get the descriptor
+// number of a closed stream.
 void open_standard_streams() {
   int fd;
   do {

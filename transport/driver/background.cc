@@ -26,7 +26,7 @@
 namespace tutti {
 namespace {
 
-// Callers that drive this often between two checks count as driving without a pause.
+// If callers have driven this many times between two checks, they count as driving without a pause.
 constexpr std::uint64_t busy_callers = 16;
 constexpr int longest_pauses = 16;
 // A program that closes all its descriptors also closes `kick`. So the background thread wakes after this

@@ -11,15 +11,15 @@
 namespace tutti {
 namespace {
 
-// These are the numbers of passes between two checks of epoll: while a waiter spins, and while a pollable
-// expects a change in memory. They are powers of two.
+// These are the numbers of passes between two checks of epoll. The first applies while a waiter spins, the
+// second while a pollable expects a change in memory. Both are powers of two.
 constexpr unsigned spinning_passes_per_look = 4;
 constexpr unsigned memory_passes_per_look = 16;
 // A waiter that has the processor to itself reads the clock once in this many passes.
 constexpr unsigned idle_passes_per_clock = 8;
 // A driver that is always busy still reads the clock once in this many passes.
 constexpr unsigned passes_per_clock = 64;
-// A waiter that finds another thread driving spins at most this long before it sleeps.
+// While another thread drives, a waiter spins at most this long before it sleeps.
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
 
 thread_local char this_thread_mark;
@@ -64,8 +64,8 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   if (state.tasks.load(std::memory_order_relaxed) != nullptr && run_tasks() && state.armed) {
-    // A task may have made work for pollables that reported none when the driver armed them. So no thread may
-    // rely on those reports and sleep.
+    // A task may have made work for pollables that reported none when the driver armed them. Those reports no
+    // longer hold, so no thread may sleep because of them.
     state.attention.store(true);
   }
   if (!state.has_background.load(std::memory_order_relaxed)) {
@@ -84,8 +84,8 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   const std::uint32_t background = state.background.load();
-  // This caller has touched the pollables since they prepared for the background thread's sleep. So that
-  // thread must wake up, watch callers, and prepare for its next sleep.
+  // This caller has touched the pollables since they prepared for the background thread's sleep. The
+  // background thread must therefore wake up, watch callers, and prepare for its next sleep.
   if (background == background_sleeping || background == background_parked ||
       (pending && background == background_watching)) {
     state.rouse_background();
@@ -336,7 +336,7 @@ void Driver::rewatch(int descriptor, std::uint32_t events, DescriptorHandler& ha
 
 void Driver::unwatch(int descriptor) { state_->poller.unwatch(descriptor); }
 
-// The analysis does not see that `driver_` is the constructor's argument.
+// The thread-safety analysis does not see that `driver_` is the constructor's argument.
 DriverGuard::DriverGuard(Driver& driver) TUTTI_NO_THREAD_SAFETY_ANALYSIS : driver_(driver) {
   driver_.enter();
 }

@@ -64,7 +64,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   void assert_driven() const TUTTI_ASSERT_CAPABILITY(this);
   // Lets the driving thread run the task as soon as possible, and wakes a sleeping driver.
   void post(DriverTask& task);
-  // Makes a sleeping driver check for work again. It is cheap when no thread sleeps.
+  // Makes a sleeping driver check for work again. This is cheap when no thread sleeps.
   void wake();
   // Drives, or waits while another thread drives, until `done` is not zero or the deadline has passed.
   // Returns false if the deadline has passed. Also returns false, at once, if the status is not ok or the
@@ -109,7 +109,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   void drive(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   void sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   // Sleeps until `done` is set, the deadline has passed or this thread has the baton. Returns true if it has
-  // the baton. If `done` is null, it waits for the baton only.
+  // the baton. If `done` is null, the thread waits for the baton only.
   bool await_turn(const std::atomic<std::uint32_t>* done, Deadline deadline);
   // Makes some thread check for work.
   void alert();
@@ -153,7 +153,7 @@ struct DriverTask {
 
 // `DriverOptions` say how long threads wait before they sleep.
 struct DriverOptions {
-  // A waiter first polls for this long without yielding the processor. It is 0 when cores are scarce.
+  // A waiter first polls for this long without yielding the processor. The time is 0 when cores are scarce.
   std::chrono::nanoseconds spin = std::chrono::microseconds(50);
   // Then it polls and yields the processor in turn, for this long. Only after that does it sleep, since a
   // wake-up is expensive for both threads.

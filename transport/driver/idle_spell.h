@@ -67,9 +67,9 @@ class IdleSpell {
   // A yield that took less than this let no other thread run.
   static constexpr std::chrono::nanoseconds unused_offer = std::chrono::microseconds(3);
 
-  // Yields the processor. Returns whether another thread ran. If so, it is better to sleep: two threads that
-  // keep wanting the same processor may share it for many milliseconds, but the kernel may move a thread that
-  // it wakes to an idle processor.
+  // Yields the processor. Returns whether another thread ran. If so, it is better to sleep. Two threads that
+  // keep wanting the same processor may share it for many milliseconds. But when the kernel wakes a thread,
+  // it may move that thread to an idle processor.
   static bool others_ran_meanwhile(Time now) {
     sched_yield();
     return Deadline::Clock::now() - now > unused_offer;

@@ -94,8 +94,9 @@ void Poller::sleep(Deadline deadline) {
     fetch(milliseconds);
     if (found_count_ != 0) return;
   }
-  // epoll_wait() counts milliseconds. Without this, the last one would be a busy loop or would be slept to
-  // its end. (epoll_pwait2() counts nanoseconds, but older kernels and containers do not have it.)
+  // epoll_wait() counts milliseconds. Without this poll, the thread would spin through the last millisecond,
+  // or sleep to its end. (epoll_pwait2() counts nanoseconds, but older kernels and containers do not have
+  // it.)
   pollfd epoll{epoll_.get(), POLLIN, 0};
   const timespec rest = timespec_of(deadline.remaining());
   if (ppoll(&epoll, 1, &rest, nullptr) > 0) look();

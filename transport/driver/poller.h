@@ -41,7 +41,7 @@ class Poller {
   void ring();
   // Returns the epoll descriptor, which is readable when `look` would find something.
   int descriptor() const { return epoll_.get(); }
-  // Makes the descriptor readable when the deadline has passed, too. Hosts that sleep on the descriptor need
+  // Also makes the descriptor readable once the deadline has passed. Hosts that sleep on the descriptor need
   // this, since they do not know the driver's deadlines.
   void set_alarm(Deadline deadline);
 

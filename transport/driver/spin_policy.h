@@ -10,7 +10,7 @@ namespace tutti {
 // it has a processor to itself. If other threads want that processor (one may be the peer that it waits for),
 // the waiter loses its time slice, which costs milliseconds. If answers take long, spinning wastes processor
 // time. So the policy learns from earlier waits: after a lost time slice, or after several waits that spun in
-// vain, the next waits sleep without spinning. Their number doubles if this happens again soon.
+// vain, the next waits sleep without spinning. The number of such waits doubles if this happens again soon.
 //
 // A thread that yields in vain wastes nothing, so a policy for yielding does not count such waits
 // (`InVain::is_fine`). But if another process on the processor never yields, a yield may also cost a time

@@ -35,7 +35,8 @@ struct Driver::State {
   Poller poller;
   const std::uint32_t born = fork_generation();
 
-  // The thread that holds the baton, as the address of a thread-local; null if it is free.
+  // This is the address of a thread-local variable of the thread that holds the baton, or null if the baton
+  // is free.
   alignas(64) std::atomic<const void*> holder{nullptr};
   std::atomic<std::uint64_t> drives{0};     // how often the baton was dropped; only the holder writes it
   std::atomic<std::uint32_t> sleepers{0};   // callers that sleep or are about to: in `queue` or in epoll
@@ -61,7 +62,7 @@ struct Driver::State {
   SpinPolicy yield;
   bool crowded = false;  // whether other threads wanted this processor while we waited
   bool armed = false;
-  bool expects_memory = false;  // whether one did when the driver last had nothing to do
+  bool expects_memory = false;  // whether a pollable did when the driver last had nothing to do
   unsigned unasked = 0;         // passes with work since the driver last asked the kernel
 
   bool free() const { return holder.load() == nullptr; }

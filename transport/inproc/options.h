@@ -16,7 +16,7 @@ struct Options {
   // `buffer` limits the bytes under way in one direction between two ranks, as a socket's buffer does. A
   // frame that is larger than this is sent alone.
   std::size_t buffer = 256 * 1024;
-  // Messages obey these limits, or those of the peer if they are smaller.
+  // For each limit, the smaller of this rank's value and the peer's value applies.
   MessageLimits limits = {};
 };
 

@@ -17,7 +17,7 @@ namespace tutti::inproc {
 
 // A `Packet` is a frame in a queue.
 struct Packet {
-  std::size_t bytes = 0;  // of which the queue's limit takes account
+  std::size_t bytes = 0;  // that count towards the queue's limit
   EncodedFrameHeader header;
   std::vector<std::byte> payload;
 };
@@ -35,12 +35,12 @@ class Pipe {
   Mailbox& box(int side) { return *boxes_[static_cast<std::size_t>(side)]; }
 
   // Copies a frame into the queue of the other side. If the result is `wait`, the queue is full, and this
-  // side is notified when it no longer is.
+  // side is notified when there is room.
   Outcome push(int side, const EncodedFrameHeader& header, std::span<const std::byte> payload,
                std::size_t limit);
-  // Copies a payload into the memory of the other side, and then the frame without its payload into its
-  // queue. The queue counts the payload, too. If the result is `refused`, the other side has not registered
-  // that memory.
+  // Copies a payload into the memory of the other side, and then the frame without its payload into the other
+  // side's queue. The payload counts towards the queue's limit, too. If the result is `refused`, the other
+  // side has not registered that memory.
   Outcome write(int side, const OutgoingFrame& frame, std::size_t limit);
   // Swaps the next frame for this side into `packet`. The pipe reuses the memory that `packet` had. If the
   // result is `closed`, no more frames will arrive.

@@ -30,18 +30,18 @@ class Connection {
     socket_.reset();
   }
 
-  // Puts a guard in front of everything that follows.
+  // Makes both sides pass `guard` before anything else is read or written.
   void guard_by(security::Guard guard) { guard_ = std::make_unique<security::Guard>(std::move(guard)); }
-  // Advances the guard. It must be called until it returns `done`, whenever the socket is ready for what it
-  // returned before. Only then may anything be read or written.
+  // Advances the guard. Call this whenever the socket is ready for what the last call returned, until a call
+  // returns `done`. Only then may anything be read or written.
   security::Guard::State pass();
-  // Returns the guard that has not let both sides through yet, or has failed. Returns null once it is passed.
+  // Returns the guard, or null if there is none or both sides have passed it. A guard that has failed stays.
   const security::Guard* guard() const { return guard_.get(); }
   bool is_guarded() const { return guard_ != nullptr; }
   // Returns the rank at the other end, if it has proved that it is that rank.
   std::optional<std::uint32_t> proved() const { return proved_; }
 
-  // An encrypted connection stops at the end of a record.
+  // A read from an encrypted connection stops at the end of a record.
   std::size_t read(std::span<std::byte> place, int& error) {
     return stream_.read(socket_.get(), place, error);
   }

@@ -2,7 +2,7 @@
 
 namespace tutti::meeting {
 
-// `Incoming` is what a rank answers a peer that has connected to it.
+// `Incoming` is a rank's answer to a peer that has connected to it.
 enum class Incoming {
   welcome,    // the peer's connection will be used; this rank gives up its own attempt
   wait,       // this rank's own connection is on its way, and will be used

@@ -16,8 +16,8 @@ namespace tutti::meeting {
 namespace {
 
 constexpr std::chrono::milliseconds pause_when_scarce{100};
-// One call accepts at most one connection for this many strangers that there may be. So each stranger has
-// some turns to prove itself before others can displace it, and the work of one call is bounded.
+// One call of `on_ready` accepts at most `most_strangers / strangers_per_accept` connections. So each
+// stranger has some turns to prove itself before others can displace it, and the work of one call is bounded.
 constexpr std::size_t strangers_per_accept = 8;
 
 }  // namespace

@@ -23,24 +23,25 @@ struct ListenerOptions {
   security::SharedCredentials credentials = {};  // null if connections have no guard
   // A connection must pass the guard and send its hello within this time.
   std::chrono::nanoseconds hello_limit = std::chrono::seconds(5);
-  // When there are more strangers than this, one of the largest crowd (core/security/crowd.h) is closed.
+  // A stranger is a connection without a complete hello. When there are more strangers than this, a stranger
+  // of the largest crowd (core/security/crowd.h) is closed.
   std::size_t most_strangers = 256;
 };
 
 // A `Guest` is a connection that has passed the guard and sent its hello. If the connecting rank had to prove
-// who it is, it is the rank in the hello.
+// who it is, the hello names the rank that it proved to be.
 struct Guest {
   Connection connection;
   std::vector<std::byte> hello;
   std::vector<Descriptor> descriptors;  // they came with the hello; only packet sockets can carry any
 };
 
-// A `Listener` accepts connections. Each is a stranger until it has proved who it is and said hello. A
-// stranger that sends something else, or nothing for too long, is closed without an answer. A peer whose
-// connection was closed because its hello was late tries again.
+// A `Listener` accepts connections. Each connection is a stranger until it has proved who it is and said
+// hello. A stranger that sends something else, or nothing for too long, is closed without an answer. A peer
+// whose connection was closed because its hello was late tries again.
 class Listener final : public DescriptorHandler, public Timer {
  public:
-  // The socket listens already, and does not block.
+  // `socket` must already listen, and be non-blocking.
   Listener(EventLoop& loop, Descriptor socket, Port& port, const ListenerOptions& options);
   ~Listener() override;
 
@@ -84,8 +85,7 @@ class Port {
   // Returns whether a hello can begin with these bytes, so that other programs are recognised by their first
   // bytes.
   virtual bool begins_like_hello(std::span<const std::byte> bytes) const = 0;
-  // Returns the rank that sent this complete hello, by its own account. Returns nothing if the hello makes no
-  // sense.
+  // Returns the rank that this complete hello claims to come from, or nothing if the hello makes no sense.
   virtual std::optional<std::uint32_t> claimed_rank(std::span<const std::byte> hello) const = 0;
   // Takes a guest, and answers it. The port must not destroy the listener in this call.
   virtual void on_hello(Guest guest) = 0;

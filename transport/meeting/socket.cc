@@ -21,7 +21,7 @@ void set_option(const Descriptor& socket, int level, int name) {
   static_cast<void>(setsockopt(socket.get(), level, name, &on, sizeof on));
 }
 
-// Returns no descriptor, and errno, if that is not possible.
+// Makes a socket that listens at `address`. If that is not possible, returns no descriptor and sets `errno`.
 Descriptor listen_at(const SocketAddress& address, const std::function<void(int)>& prepare) {
   Descriptor made =
       Descriptor::guarded(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));

@@ -11,16 +11,16 @@
 namespace tutti::meeting {
 
 // Makes a TCP socket that listens on exactly the literal address `host`, at the first free port of the range,
-// or at any port if `first_port` is zero. It does not block. `prepare` is called with each socket before it
-// listens, and may set options that its connections inherit. Errors, which begin with `who`:
-// `resource_exhausted` if no port of the range is free, or descriptors or memory are lacking, and otherwise
-// `invalid_argument`.
+// or at any port if `first_port` is zero. The socket is non-blocking. `prepare` is called with each socket
+// before it listens, and may set options that its connections inherit. Error messages begin with `who`. The
+// code is `resource_exhausted` if no port of the range is free, or descriptors or memory are lacking, and
+// otherwise `invalid_argument`.
 Result<Descriptor> listen_on(const std::string& who, const std::string& host, std::uint16_t first_port,
                              std::uint16_t last_port, const std::function<void(int)>& prepare = {});
 
-// Accepts the next connection of a listening socket that does not block. The connection does not block
-// either. If there is none, `error` is EAGAIN. If `is_scarcity(error)`, connections wait in the kernel until
-// this process has room for them. Any other error concerns only a connection that has ended already.
+// Accepts the next connection of a non-blocking listening socket. The connection is non-blocking, too. If
+// none is waiting, `error` is EAGAIN. If `is_scarcity(error)`, connections wait in the kernel until this
+// process has room for them. Any other error concerns only a connection that has ended already.
 Descriptor accept_next(int listener, int& error);
 
 // Returns whether an errno value means a lack of descriptors or memory, so that another attempt a little

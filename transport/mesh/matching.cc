@@ -47,7 +47,7 @@ void Mesh::recv(RecvOp& op) {
 }
 
 // Connects to a peer for which a receive waits. Otherwise this rank would not notice if the peer died before
-// it connected.
+// connecting.
 void Mesh::expect(int peer_rank) {
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   if (entry.awaited) return;

@@ -50,8 +50,8 @@ Status Mesh::start() {
   for (const auto& transport : options_.transports) {
     const Status status = transport->start(driver_, *this);
     if (status.ok()) continue;
-    // This stops the transports that were started before this one, and the parts of this one that were
-    // started. It does nothing to the others.
+    // The transports before this one have been started, and perhaps a part of this one. `stop` ends all of
+    // that, and does nothing to the other transports.
     for (const auto& each : options_.transports) each->stop();
     state_->started = false;
     return status.with_context("transport " + std::string(transport->name()));
@@ -141,9 +141,9 @@ void Mesh::on_unusable(int peer_rank, Transport& transport, const Status& why) {
   }
 }
 
-// Returns whether this rank may switch to `transport`, over which the peer has connected. It must come after
-// the chosen one in the order of preference: the peer may have noticed first that the chosen one does not
-// work.
+// Returns whether this rank may switch to `transport`, over which the peer has connected. `transport` must
+// come after the chosen transport in the order of preference. The peer may have been the first to notice that
+// the chosen transport does not work.
 bool Mesh::follows(int peer_rank, const Transport& transport) const {
   const State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   const auto place = [this](const Transport* of) {
@@ -211,8 +211,8 @@ void Mesh::on_channel_down(int peer_rank, const Status& why) {
   }
 }
 
-// Fails all receives in the list. Their `done` may cancel other receives in it, or cause the loss of another
-// peer, which adds receives to it.
+// Fails all receives in the list. Their `done` may cancel other receives in the list. It may also cause the
+// loss of another peer, which adds receives to the list.
 void Mesh::fail_posted() {
   for (RecvOp* op = state_->failing.front(); op != nullptr; op = op->next) op->state = failing;
   while (RecvOp* op = state_->failing.pop_front()) {

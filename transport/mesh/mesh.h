@@ -47,7 +47,7 @@ struct MeshOptions {
   int rank = 0;
   std::vector<PeerInfo> peers;                         // by world rank, this rank included
   std::vector<std::unique_ptr<Transport>> transports;  // in order of preference
-  MessageLimits limits;                                // of messages to itself
+  MessageLimits limits;                                // of this rank's messages to itself
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(30)};
 };
 
@@ -79,7 +79,7 @@ class Mesh final : public TransportOwner {
   // fail. A context's number is not used again.
   void detach(std::uint32_t context);
   // The communicator calls this when it has issued operation `sequence`. The mesh then compares that
-  // operation with its messages that arrived before.
+  // operation with the messages for it that arrived earlier.
   void on_issued(std::uint32_t context, std::uint64_t sequence) {
     if (early_ != 0) compare_early(context, sequence);
   }

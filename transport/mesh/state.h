@@ -32,9 +32,10 @@ struct Mesh::State {
   std::size_t& early;  // counts messages kept for operations that are not issued yet
 
   std::vector<Peer> peers;
-  // Channels of other transports have replaced these. Their functions may still be on the stack.
+  // These channels have been replaced by channels of other transports. They stay here since their functions
+  // may still be on the stack.
   std::vector<std::unique_ptr<Channel>> replaced;
-  std::vector<const Transport*> passed_over;  // not used with some peer; the log says why, once for each
+  std::vector<const Transport*> passed_over;  // not used with some peer, and the log has said why
   std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
   ContextRanges closed;
   std::vector<EarlyAbort> early_aborts;

@@ -141,7 +141,7 @@ void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
 void Channel::on_broken(Link&, const std::string& why) {
   const Status lost(Code::peer_lost, context_.describe(peer()) + ": " + why, peer());
   // The frames that the peer wrote before it died or left may say why. They fit into the ring, so this reads
-  // at most as many bytes as the ring has, even if the peer keeps writing.
+  // at most as many bytes as the ring can hold, even if the peer keeps writing.
   const std::uint64_t end = stage_ == Stage::open ? pipe_->in().position() + pipe_->in().size() : 0;
   while (stage_ == Stage::open && pipe_->in().has_news() && pipe_->in().position() < end) read();
   if (!over_) pipe_failed(lost);
@@ -158,7 +158,8 @@ void Channel::open() {
   write();
 }
 
-// The memory stays until the channel is destroyed, since a caller further up the stack may still read it.
+// The pipe's memory stays until the channel is destroyed, since a caller further up the stack may still read
+// it.
 void Channel::close_pipe() {
   over_ = true;
   context_.timers.cancel(*this);

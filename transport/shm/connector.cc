@@ -45,8 +45,8 @@ void Connector::react(int error) {
   } else if (error == ECONNREFUSED) {
     fail(Code::peer_lost, "it does not listen any more");
   } else {
-    // Descriptors may become free again soon. But the next transport can wait for them just as well, so this
-    // one gives up.
+    // Descriptors may become free again soon. But the next transport in the order of preference can wait for
+    // them just as well, so this transport gives up.
     link_.reset();
     events_.on_refused(Status(Code::resource_exhausted, error_text(error)));
   }

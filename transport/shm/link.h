@@ -16,7 +16,7 @@ class LinkEvents;
 class Link final : public DescriptorHandler {
  public:
   Link(Context& context, Descriptor socket, security::Guard guard, LinkEvents& events);
-  // Makes a link of a connection that has passed its guard. `set_events` must be called before the driver
+  // Makes a link from a connection that has passed its guard. `set_events` must be called before the driver
   // polls again.
   Link(Context& context, meeting::Connection connection);
   ~Link() override;
@@ -55,8 +55,8 @@ class Link final : public DescriptorHandler {
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  // Called when both sides have passed the guard. Notes may be sent from now on. `start` calls this itself if
-  // there is nothing to prove. A link without a guard does not call it.
+  // Called when both sides have passed the guard. Notes may be sent from now on. If there is nothing to
+  // prove, `start` itself calls this. A link made from a connection that has passed its guard never calls it.
   virtual void on_open(Link&) {}
   virtual void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) = 0;
   // The other side has closed, could not prove who it is, or broke the protocol. The link makes no further

@@ -26,7 +26,7 @@ Descriptor connect_local(const std::string& name, int& error);
 Descriptor accept_local(int listener, int& error);
 
 // Sends a note. EAGAIN (the queue is full) and ETOOMANYREFS (the user has too many descriptors on their way)
-// mean that it may succeed later.
+// mean that sending may succeed later.
 [[nodiscard]] int send_note(int socket, const Note& note, std::span<const int> descriptors);
 // Receives a note. EAGAIN means that there is none, EPIPE that the other side has closed, EBADMSG that the
 // packet is not a note, and EMFILE that this process may not open the descriptors that the note carries.

@@ -13,7 +13,7 @@ namespace tutti::shm {
 struct Options {
   // The ring in each direction between two ranks has this many bytes. It must be a power of two.
   std::size_t ring = 128 * 1024;
-  // Messages obey these limits, or those of the peer if they are smaller.
+  // For each limit, the smaller of this rank's value and the peer's value applies.
   MessageLimits limits = {};
   // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};

@@ -9,7 +9,7 @@
 namespace tutti::shm {
 
 // A `Pipe` connects two ranks of one host: a ring in each direction, and the words by which they wake each
-// other. Side 0 made the segment, and side 1 mapped it.
+// other. Both are in a `Segment`, which side 0 made and side 1 mapped.
 class Pipe {
  public:
   static constexpr std::size_t min_ring = 4096;
@@ -31,7 +31,7 @@ class Pipe {
 
   RingWriter& out() { return out_; }
   RingReader& in() { return in_; }
-  // Rings if the other side sleeps. It must be called after `publish` and `release`.
+  // Rings if the other side sleeps. Call this after `publish` and `release`.
   void wake_peer() {
     // Only this side writes the pulse. The value does not matter. The store does: it has a place in the total
     // order of the sequentially consistent accesses.

@@ -91,7 +91,8 @@ Status Segment::provide(std::size_t offset, std::size_t bytes) {
 }
 
 void Segment::discard(std::span<std::byte> part) {
-  // It fails only if another thread has locked the pages in memory (mlockall). They must be zero in any case.
+  // `madvise` fails only if another thread has locked the pages in memory (mlockall). The pages must be zero
+  // in any case.
   if (madvise(part.data(), part.size(), MADV_REMOVE) != 0) std::ranges::fill(part, std::byte{0});
 }
 

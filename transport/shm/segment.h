@@ -10,9 +10,9 @@
 namespace tutti::shm {
 
 // A `Segment` is nameless memory that several processes can map. It is a memfd, sealed against shrinking and
-// growing. So an access within its mapping can raise SIGBUS only at a page that was not provided, and only if
-// the kernel never promises more memory than it has (vm.overcommit_memory=2). The object cannot be moved,
-// since other objects point into the memory.
+// growing. So an access within its mapping can raise SIGBUS only at a page that was not provided (see
+// `provide`), and only if the kernel never promises more memory than it has (vm.overcommit_memory=2). The
+// object cannot be moved, since other objects point into the memory.
 class Segment {
  public:
   Segment() = default;
@@ -28,7 +28,8 @@ class Segment {
   // Allocates the pages of a part now. Otherwise, when memory runs out, the kernel would kill the first
   // process that touches a page. The pages are taken from memory near the calling thread's processor.
   Status provide(std::size_t offset, std::size_t bytes);
-  // Frees the pages of a part of whole pages, for all processes. It reads as zero from then on.
+  // Frees the pages of `part`, which must consist of whole pages, for all processes. The part reads as zero
+  // from then on.
   void discard(std::span<std::byte> part);
   // Closes the descriptor; the mapping stays.
   void close_descriptor() { memfd_.reset(); }

@@ -10,9 +10,9 @@ namespace tutti::shm {
 
 // A `SegmentMember` is a member's side of sharing a segment.
 //
-// It may give up until it reports that it has mapped the segment. After that report the leader decides, so
-// that either all members get the segment or none does. The member then gives up only if the leader dies, or
-// is silent long after the deadline.
+// It may give up at any time before it reports that it has mapped the segment. After that report the leader
+// decides, so that either all members get the segment or none does. The member then gives up only if the
+// leader dies, or is silent long after the deadline.
 class SegmentMember final : public LinkEvents, public Timer {
  public:
   SegmentMember(Context& context, SegmentEvents& events, ShareRequest& request, std::size_t member);

@@ -13,7 +13,7 @@ namespace {
 //   40 call     56 bytes
 constexpr std::uint32_t magic = 0x31545554;  // "TUT1"
 
-// Numbers and fingerprints travel as they lie in memory.
+// Numbers and fingerprints are sent with the same bytes that they have in memory.
 static_assert(std::endian::native == std::endian::little);
 
 template <class T>

@@ -38,7 +38,8 @@ struct StreamLimits {
   std::uint32_t credit;
   std::uint32_t fragment;
 
-  // An eager message must fit into half of the credit window, since the other half may be on its way back.
+  // An eager message must fit into half of the credit window, since the other half may be on its way back to
+  // the sender.
   explicit StreamLimits(const MessageLimits& limits)
       : eager(limits.eager),
         credit(std::max(limits.credit, min_credit)),

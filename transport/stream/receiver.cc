@@ -119,7 +119,7 @@ const char* StreamReceiver::begin_request(const FrameHeader& header) {
 
 const char* StreamReceiver::begin_data(const FrameHeader& header) {
   Incoming* message = find_large(header.id);
-  if (message == nullptr || message->state == State::announced || message->granted != nullptr)
+  if (message == nullptr || message->state == State::announced || message->granted)
     return "data for a message that was not cleared";
   const std::uint64_t rest = message->header.bytes - message->announced;
   if (header.offset != message->announced) return "data at a wrong offset";
@@ -260,7 +260,7 @@ void StreamReceiver::end_abort() {
   owner_.on_abort(peer_, frame_.message.tag.context, Status(frame_.code, text_, culprit));
 }
 
-// Ends a message that has arrived completely, or was drained.
+// Ends a message whose payload has arrived completely, whether it was kept or discarded.
 void StreamReceiver::complete(Incoming& message) {
   RecvOp* op = message.op;
   if (op != nullptr) {
@@ -304,7 +304,7 @@ void StreamReceiver::release(Incoming& message) {
     sender_.return_credit(StreamLimits::eager_cost(bytes));
   } else {
     if (Incoming*& named = large_[message.id & 0xffff]; named == &message) named = nullptr;
-    if (message.granted != nullptr) end_grants(message);
+    if (message.granted) end_grants(message);
   }
   if (message.on_stripes > 0) forget_on_stripes(message);
   if (target_ == &message) target_ = nullptr;

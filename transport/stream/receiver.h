@@ -1,8 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,8 +42,8 @@ class StreamReceiver {
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const { return left_; }
 
-  // Makes large messages be answered with grants. Without this call, a `grant` or `written` breaks the
-  // protocol.
+  // Makes this receiver answer large messages with grants. Without this call, a `grant` or `written` breaks
+  // the protocol.
   void write_remotely(RemoteMemory& remote) { remote_ = &remote; }
 
   // Permits payloads on stripes. Without this call, announcing one breaks the protocol.
@@ -61,18 +62,19 @@ class StreamReceiver {
   [[nodiscard]] bool cancel(RecvOp& op, const Status& why);
   // Completes all receives with `why`, except those whose memory the peer may still write into.
   void fail_all(const Status& why);
-  // Completes these receives, since the peer writes no more.
+  // Completes the receives that wait for the peer's writes to end, since the peer writes no more.
   void end_writes();
 
  private:
   // `ending`: the receive has failed, and ends when the peer no longer writes into its memory.
   enum class State : std::uint8_t { free, announced, claimed, dropped, ending };
-  // `Granted` is what this rank has granted of a message.
+  // `Granted` says which part of a message this rank has granted, and where the peer may write it.
   struct Granted {
-    std::uint64_t bytes = 0;          // from the beginning of the message on
-    bool in_place = false;            // the receive's memory, not staging chunks
-    std::deque<std::byte*> chunks{};  // those that the peer may write into, in order
-    Status why{};                     // of a receive that is ending
+    std::uint64_t bytes = 0;  // from the beginning of the message on
+    bool in_place = false;    // the receive's memory, not staging chunks
+    std::size_t open = 0;     // the number of chunks that the peer may write into
+    std::array<std::byte*, StreamLimits::max_chunks> chunks{};  // these chunks, in order
+    Status why{};                                               // of a receive that is ending
   };
   // An `Incoming` is a message that has been announced and has not ended.
   struct Incoming : Arrival {
@@ -85,8 +87,8 @@ class StreamReceiver {
     std::uint32_t place = 0;       // index in incoming_, by which a RecvOp refers to it
     State state = State::free;
     bool eager = false;
-    bool arriving = false;             // whether the frame of an eager message is still arriving
-    std::unique_ptr<Granted> granted;  // if the message was answered with grants
+    bool arriving = false;           // whether the frame of an eager message is still arriving
+    std::optional<Granted> granted;  // if the message was answered with grants
     Incoming* next_free = nullptr;
   };
 

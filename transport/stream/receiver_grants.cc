@@ -12,18 +12,19 @@ bool StreamReceiver::answer(Incoming& message) {
   const std::uint64_t bytes = message.header.bytes;
   if (const Sink& sink = message.op->sink; sink.copies()) {
     if (const auto place = remote_->find({sink.out, bytes})) {
-      message.granted = std::make_unique<Granted>(Granted{.bytes = bytes, .in_place = true});
+      message.granted.emplace().bytes = bytes;
+      message.granted->in_place = true;
       return sender_.grant(message.id, {0, bytes, *place});
     }
   }
   std::byte* chunk = staging_.take(*remote_);
   if (chunk == nullptr) return sender_.control(FrameType::clear, message.id);
-  message.granted = std::make_unique<Granted>();
+  message.granted.emplace();
   bool room = true;
   while (room && chunk != nullptr) {
     room = grant_chunk(message, chunk);
     const Granted& granted = *message.granted;
-    const bool more = granted.bytes < bytes && granted.chunks.size() < StreamLimits::max_chunks;
+    const bool more = granted.bytes < bytes && granted.open < granted.chunks.size();
     chunk = more ? staging_.take(*remote_) : nullptr;
   }
   return room;
@@ -35,13 +36,13 @@ bool StreamReceiver::grant_chunk(Incoming& message, std::byte* chunk) {
   const std::uint64_t offset = granted.bytes;
   const std::uint64_t bytes = std::min<std::uint64_t>(message.header.bytes - offset, limits_.fragment);
   granted.bytes += bytes;
-  granted.chunks.push_back(chunk);
+  granted.chunks[granted.open++] = chunk;
   return sender_.grant(message.id, {offset, bytes, staging_.place(chunk)});
 }
 
 const char* StreamReceiver::begin_written(const FrameHeader& header) {
   Incoming* const found = find_large(header.id);
-  if (found == nullptr || found->granted == nullptr) return "a write that was not granted";
+  if (found == nullptr || !found->granted) return "a write that was not granted";
   Incoming& message = *found;
   const std::uint64_t bytes = header.message.bytes;
   const std::uint64_t most = message.granted->bytes - message.announced;
@@ -67,11 +68,13 @@ const char* StreamReceiver::begin_written(const FrameHeader& header) {
   return nullptr;
 }
 
-// Takes the bytes out of the first chunk, and grants it for a later part of the message if there is one.
+// Takes the bytes out of the first chunk. If a later part of the message still needs a chunk, grants this
+// chunk for that part.
 bool StreamReceiver::use_chunk(Incoming& message, std::uint64_t offset, std::uint64_t bytes) {
   Granted& granted = *message.granted;
   std::byte* const chunk = granted.chunks.front();
-  granted.chunks.pop_front();
+  std::shift_left(granted.chunks.begin(), granted.chunks.end(), 1);
+  --granted.open;
   counters_.bytes_staged += bytes;
   if (message.op != nullptr) message.op->sink.consume(offset, {chunk, bytes});
   if (message.op != nullptr && granted.bytes < message.header.bytes) return grant_chunk(message, chunk);
@@ -81,7 +84,7 @@ bool StreamReceiver::use_chunk(Incoming& message, std::uint64_t offset, std::uin
 
 // Returns whether the peer may write into the memory of the message's receive.
 bool StreamReceiver::is_exposed(const Incoming& message) {
-  return message.granted != nullptr && message.granted->in_place;
+  return message.granted && message.granted->in_place;
 }
 
 void StreamReceiver::let_end(Incoming& message, const Status& why) {
@@ -97,7 +100,8 @@ void StreamReceiver::end_exposed(Incoming& message) {
 }
 
 void StreamReceiver::end_grants(Incoming& message) {
-  for (std::byte* chunk : message.granted->chunks) staging_.put(chunk);
+  const Granted& granted = *message.granted;
+  for (std::size_t i = 0; i < granted.open; ++i) staging_.put(granted.chunks[i]);
   message.granted.reset();
 }
 

@@ -19,8 +19,9 @@ class RemoteMemory {
   virtual ~RemoteMemory() = default;
   // Registers a region. It stays registered until the returned object is destroyed.
   virtual Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region) = 0;
-  // Returns how a peer names this memory, or nothing unless one registered region contains it. The address of
-  // a later byte is greater by the distance.
+  // Returns the place by which a peer names the start of `memory`. A byte further on has the same key, and an
+  // address that is greater by its distance from the start. Returns nothing if no single registered region
+  // contains all of `memory`.
   virtual std::optional<RemotePlace> find(std::span<const std::byte> memory) const = 0;
 };
 

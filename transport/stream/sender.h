@@ -30,14 +30,14 @@ class StreamSender {
   StreamSender& operator=(const StreamSender&) = delete;
 
   void push(SendOp& op);
-  // Removes the operation, in any state, and completes it with `why`, later if a remote write is reading its
-  // memory. Returns false if a control frame could not be queued (see `control`).
+  // Removes the operation, in any state, and completes it with `why`. If a remote write is still reading its
+  // memory, completes it later. Returns false if a control frame could not be queued (see `control`).
   [[nodiscard]] bool cancel(SendOp& op, const Status& why);
 
   // Queues a control frame: a clear, cancel or refuse. Returns false if too many of them are waiting already,
   // because the peer does not read.
   [[nodiscard]] bool control(FrameType type, std::uint32_t id, Code code = Code::ok);
-  // Queues a grant, likewise.
+  // Queues a grant. Returns false in the same case as `control`.
   [[nodiscard]] bool grant(std::uint32_t id, const Grant& grant);
   void abort(std::uint32_t context, const Status& why);
   void goodbye() { goodbye_ = Goodbye::queued; }
@@ -66,12 +66,12 @@ class StreamSender {
   // a copy of their payload. Otherwise they become invalid. Frames with a remote write stay as they are, and
   // their operations end in `frame_written` or `end_writes`.
   void fail_all(const Status& why, bool keep_frames);
-  // Completes the operations that wait for remote writes, since none is under way any more.
+  // Completes the operations that wait for remote writes, since no remote write is under way any more.
   void end_writes();
 
  private:
-  // `waiting`: all that was granted is written or being written, and further grants will come. `ending`: the
-  // operation has failed, and ends when its remote writes have ended.
+  // `waiting`: all that was granted is written or being written, and further grants will arrive. `ending`:
+  // the operation has failed, and ends when its remote writes have ended.
   enum OpState : std::uint32_t { idle, queued, requested, active, waiting, leaving, ending };
   enum class Goodbye : std::uint8_t { none, queued, taken, written };
   struct Frame : OutgoingFrame {

@@ -4,7 +4,7 @@
 #include "transport/stream/sender.h"
 
 // This file sends messages for which the receiver has granted its memory: each frame is a remote write, and a
-// header that tells the receiver of it.
+// header that tells the receiver about it.
 namespace tutti {
 
 bool StreamSender::grant(std::uint32_t id, const Grant& grant) {
@@ -60,8 +60,8 @@ StreamSender::Frame& StreamSender::next_write(SendOp& op, Slot& slot) {
   return frame;
 }
 
-// Ends an operation that is in none of the lists and has no slot, or lets it end when its remote writes have
-// ended.
+// Ends an operation that is in none of the lists and has no slot. If its remote writes are still under way,
+// the operation ends when they have ended.
 void StreamSender::give_up(SendOp& op, const Status& why, bool keep_frames) {
   bool under_way = false;
   for (Frame* frame = in_pipe_.front(); frame != nullptr; frame = frame->next) {

@@ -37,7 +37,8 @@ StreamChannel::StreamChannel(int peer, TransportOwner& owner, const MessageLimit
 
 StreamChannel::~StreamChannel() = default;
 
-// Lets the pipe write. An operation that this completes may send again, so this loops instead of recursing.
+// Lets the pipe write. Writing may complete an operation, whose `done` may send again. So this function loops
+// instead of recursing.
 void StreamChannel::flush() {
   State& state = *state_;
   if (state.kicking) {

@@ -50,9 +50,9 @@ class StreamChannel : public Channel {
   // This is called when there are frames to send, or `connect` was called. The pipe connects if necessary,
   // and writes what it can write now. `kick` is never called from within itself. It may be called from within
   // any of the functions below, including those for writing (if an operation's `done` sends a message). A
-  // pipe that is already writing returns at once and calls `next_frame` again later. If there is no
-  // connection yet, `status()` is not ok and there are no urgent frames, only a goodbye is left to send. In
-  // that case, a pipe for which connecting is expensive calls `pipe_failed(status())` instead of connecting.
+  // pipe that is already writing returns at once and calls `next_frame` again later. If `status()` is not ok
+  // and there are no urgent frames, only a goodbye is left to send. If there is also no connection yet, a
+  // pipe for which connecting is expensive calls `pipe_failed(status())` instead of connecting.
   virtual void kick() = 0;
   // Releases the pipe, since nothing more will be sent or received. It is called at most once, possibly from
   // within any of the functions below, and possibly before there is a connection. The pipe must then end its
@@ -75,14 +75,14 @@ class StreamChannel : public Channel {
 
   // --- a pipe that can write into the peer's memory calls ---
 
-  // Announces, before the first frame, that this pipe writes remotely and that the peer's does too. Frames
-  // whose `route` is `remote_write` then occur: the pipe writes their payload to their `place`, and sends
-  // their header so that it arrives after these bytes. It calls `frame_written` when the payload is no longer
-  // read, however late. `memory` must outlive the channel.
+  // Announces, before the first frame, that this pipe writes remotely and that the peer's pipe does too.
+  // `next_frame` may then return frames whose `route` is `remote_write`. The pipe writes their payload to
+  // their `place`, and sends their header so that it arrives after these bytes. It calls `frame_written` when
+  // the payload is no longer read, however late. `memory` must outlive the channel.
   void write_remotely(RemoteMemory& memory);
-  // Says, once, during or after `close_pipe`: none of this pipe's remote writes is under way, and none of the
-  // peer's can arrive any more. Operations that waited for that end. The destructor of a derived class must
-  // wait until then.
+  // Says that none of this pipe's remote writes is under way, and that none of the peer's can arrive any
+  // more. Then the operations that waited for remote writes end. The pipe calls this once, during or after
+  // `close_pipe`. The destructor of a derived class must wait until it can make this call.
   void writes_over();
 
   // --- the pipe calls, to receive; frames in order ---
@@ -91,9 +91,9 @@ class StreamChannel : public Channel {
   // closed the pipe.
   Status begin_frame(const FrameHeader& header);
   // Returns the memory where the next payload bytes belong. The pipe may read directly into it, or into the
-  // first part of it. It is empty if `consume` must process the bytes (reductions, control frames, discarded
-  // payloads). The pipe must call `direct` again before each read, since the receive may have been cancelled
-  // in between.
+  // first part of it. The result is empty if `consume` must process the bytes (reductions, control frames,
+  // discarded payloads). The pipe must call `direct` again before each read, since the receive may have been
+  // cancelled in between.
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes);
   // Takes payload bytes from the pipe's own memory, but no more than `payload_left`. Returns how many it
@@ -105,7 +105,7 @@ class StreamChannel : public Channel {
   std::size_t payload_left() const;
 
   // Permits payloads on stripes (connections beside the first one), which the peer announces. A channel that
-  // has stripes must call it before it reads. Without this call, such an announcement breaks the protocol.
+  // has stripes must call this before it reads. Without this call, such an announcement breaks the protocol.
   void accept_stripes();
   // These do for payloads on a stripe what the functions above do for payloads that follow their headers.
   // Stripes are numbered from 1. The payloads on a stripe arrive in the order in which `begin_frame` saw
@@ -119,8 +119,8 @@ class StreamChannel : public Channel {
   // --- the pipe calls, at the end ---
 
   // Ends the channel because the pipe broke, was closed by the peer, or could not be made. After a goodbye of
-  // either side this is a clean end. It calls `close_pipe`. A pipe that can no longer be written must be read
-  // to its end first: the last frames from the peer may be its goodbye, or say why it has ended.
+  // either side this is a clean end. This function calls `close_pipe`. A pipe that can no longer be written
+  // must be read to its end first: the last frames from the peer may be its goodbye, or say why it has ended.
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }

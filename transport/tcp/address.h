@@ -19,8 +19,8 @@ using Endpoint = asio::ip::tcp::endpoint;
 // "10.0.0.1:4711,[2001:db8::1]:4711/8c1f00d2b5a69e37/131072,1048576,131072".
 struct Address {
   std::vector<Endpoint> endpoints;
-  // This random number identifies this very transport. A later job that gets the same port has another nonce,
-  // so it is not mistaken for this one.
+  // This random number identifies this very transport. A transport of a later job may get the same port. It
+  // has another nonce, so it is not mistaken for this one.
   std::uint64_t nonce = 0;
   MessageLimits limits = {};
 };

@@ -13,7 +13,7 @@
 namespace tutti::tcp {
 namespace {
 
-// The pipe holds only about this many bytes at a time, so that large messages can take turns.
+// The channel holds frames of only about this many bytes at a time, so that large messages can take turns.
 constexpr std::size_t hold_bytes = 256 * 1024;
 // This bounds the work for one peer before other peers have their turn.
 constexpr std::size_t write_budget = 1024 * 1024;
@@ -129,7 +129,7 @@ void Channel::on_ready(std::uint32_t events) {
 
 void Channel::write_frames() {
   // The loop below may be on the stack: a frame that was written completes an operation, whose `done` may
-  // send another message. The loop finds that one too.
+  // send another message. The loop finds that message too.
   if (writing_ || waits_writable_ || write_error_ != 0) return;
   writing_ = true;
   for (std::size_t budget = write_budget; open_;) {
@@ -224,7 +224,9 @@ void Channel::count(OutgoingFrame& frame) {
     in_a_row_ = 0;
     asked_ = false;
   }
-  if (frame.op != nullptr && frame.route == PayloadRoute::behind_header && frame.payload.size() <= coalesced_bytes) ++in_a_row_;
+  if (frame.op != nullptr && frame.route == PayloadRoute::behind_header &&
+      frame.payload.size() <= coalesced_bytes)
+    ++in_a_row_;
   if (in_a_row_ >= sent_at_once) set_acknowledge(frame.header);
 }
 
@@ -275,8 +277,8 @@ bool Channel::read_frames() {
   return any;
 }
 
-// Makes one system call, and handles the bytes that it read. Sets `room` to the number of bytes that the call
-// could have read at most.
+// Makes one system call, and handles the bytes that it read. Sets `room` to the largest number of bytes that
+// the call could have read.
 std::size_t Channel::read_once(int& error, std::size_t& room) {
   std::byte* const scratch = context_.scratch.get();
   if (rest_bytes_ == 0) {

@@ -35,7 +35,7 @@ class Channel final : public StreamChannel,
   // Reads without first asking the kernel whether there is anything to read. Returns whether anything
   // arrived.
   bool poll();
-  // Makes the kernel send the frames that coalescing has left waiting there.
+  // Makes the kernel send the frames that coalescing has left waiting in it.
   void send_at_once();
 
  private:

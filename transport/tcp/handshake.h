@@ -28,11 +28,11 @@ struct Hello {
 enum class Verdict : std::uint32_t {
   welcome = 1,     // frames may follow, from either side
   wait = 2,        // the lower rank answers this: its own connection is on its way, and will be used
-  connected = 3,   // the answering rank has a connection with that rank already
+  connected = 3,   // the answering rank has a connection with the connecting rank already
   stranger = 4,    // a nonce is wrong: one of the ranks is not the process that the other rank lists
   wrong_rank = 5,  // the hello is for another rank, or from a rank that does not exist
   wrong_version = 6,
-  gone = 7,  // the answering rank has closed, or has given up on that rank
+  gone = 7,  // the answering rank has closed, or has given up on the connecting rank
 };
 
 inline constexpr std::uint32_t handshake_version = 2;

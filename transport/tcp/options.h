@@ -22,15 +22,15 @@ struct Options {
   // Listeners choose a port from this range. Zero means any port.
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
-  // This is the size in bytes of the kernel's buffer for each direction of a connection. Zero leaves it to
-  // the kernel, which adapts it.
+  // This is the size in bytes of the kernel's buffer for each direction of a connection. Zero leaves the size
+  // to the kernel, which adapts it.
   int socket_buffer = 0;
-  // This many connections to each peer share the payloads of large messages, and the peer makes as many in
-  // return. Zero means one for each pair of addresses.
+  // This many connections share the payloads of large messages to each peer. For messages from the peer, the
+  // peer makes connections of its own. Zero means one for each pair of addresses.
   int sockets = 0;
   // This is the `setting` of `Congestion` (congestion.h).
   std::string congestion = {};
-  // Messages obey these limits, or those of the peer if they are smaller.
+  // For each limit, the smaller of this rank's value and the peer's value applies.
   MessageLimits limits = {};
   // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};

@@ -10,8 +10,8 @@
 
 #include "core/descriptor.h"
 
-// These functions create and connect sockets, and set their options. They set close-on-exec when a socket is
-// made, so that no program that the process starts inherits it; Asio cannot do that. It only provides
+// These functions create and connect sockets, and set their options. They set close-on-exec when they make a
+// socket, so that no program that the process starts inherits it. Asio cannot do that, so it only provides
 // addresses and error codes. Sockets never block, and the Driver reports when they are ready.
 namespace tutti::tcp {
 
@@ -40,7 +40,7 @@ std::optional<Endpoint> remote_endpoint(int descriptor);
 // eventually.
 void tune(int descriptor);
 // Chooses whether small writes wait in the kernel until the earlier ones are acknowledged. If `on` is false,
-// those that are waiting are sent as well.
+// those that are waiting are sent at once.
 void set_nagle(int descriptor, bool on);
 // Makes the kernel acknowledge at once the bytes that have been read, instead of together with the next bytes
 // that are sent.

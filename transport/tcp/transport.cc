@@ -14,8 +14,8 @@
 namespace tutti::tcp {
 namespace {
 
-// After this many polls in a row that found nothing, a channel is no longer busy. They take some hundred
-// microseconds.
+// After this many polls in a row that found nothing, a channel is no longer busy. That many polls take a few
+// hundred microseconds.
 constexpr unsigned misses_until_idle = 1000;
 
 bool all_loopback(const std::vector<Endpoint>& endpoints) {
@@ -33,8 +33,8 @@ Result<std::uint64_t> random_number() {
   return Status(Code::internal, "tcp: the system has no random numbers");
 }
 
-// Returns the address that `host` stands for. Peers use it instead of the one that a listener is bound to.
-// This may ask a name server, so it is called only when the transport is made.
+// Returns the address that `host` stands for. Peers use it instead of the address that a listener is bound
+// to. This may ask a name server, so it is called only when the transport is made.
 Result<asio::ip::address> resolve(const std::string& host) {
   asio::error_code error;
   const asio::ip::address address = asio::ip::make_address(host, error);

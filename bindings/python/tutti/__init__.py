@@ -146,7 +146,7 @@ def get_library() -> str:
 
 
 def _settle(future: "_asyncio.Future[None]") -> None:
-    if not future.done():  # cancelled, say
+    if not future.done():  # it may have been cancelled
         future.set_result(None)
 
 

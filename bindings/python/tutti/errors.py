@@ -1,5 +1,5 @@
-"""This module has one exception class for each error code. All derive from `tutti.Error`. Where Python has a class with
-the same meaning, they also derive from it, so `except TimeoutError` catches a `tutti.TimeoutError`."""
+"""This module has one exception class for each error code. All derive from `tutti.Error`. If Python has a class with the
+same meaning, the exception derives from that class, too: `except TimeoutError` catches a `tutti.TimeoutError`."""
 
 import builtins
 from typing import Optional

@@ -16,9 +16,9 @@ Blocks blocks_of(const Problem& problem) {
 Slice own_input(const Problem& problem, const Blocks& blocks) { return input(0, blocks.count(problem.rank)); }
 
 // This is the algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
-// communications in multiport message-passing systems" (1997). In every round, a rank holds k times as many
-// blocks as before, in an order that starts with its own block. At the end they are rotated into place. Cost:
-// ceil(log_k p) rounds of k-1 messages, (p-1) n bytes; p n copied.
+// communications in multiport message-passing systems" (1997). After every round, a rank holds k times as
+// many blocks as before, in an order that starts with its own block. At the end the blocks are rotated into
+// place. Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n bytes; p n copied.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

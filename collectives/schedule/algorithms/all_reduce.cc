@@ -140,9 +140,9 @@ std::vector<Halving> halve(ScheduleBuilder& builder, const Groups& groups, int g
 
 // This is the algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004):
 // reduce-scatter by recursive halving, then all-gather by recursive doubling. The nearest partners come
-// first, so operands are combined in rank order, and the largest messages travel the shortest distance. So
-// the pieces are not in the order of the leaders, which does not matter. Cost: 2 log2 p rounds, 2 n bytes, n
-// combined; if p is not a power of two, n more bytes before and n after.
+// first, so operands are combined in rank order, and the largest messages travel the shortest distance. As a
+// result, the pieces are not in the order of the leaders, but nothing depends on that order. Cost: 2 log2 p
+// rounds, 2 n bytes, n combined; if p is not a power of two, n more bytes before and n after.
 void rabenseifner(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Groups groups(problem.size, 2);
   const int group = groups.group_of(problem.rank);

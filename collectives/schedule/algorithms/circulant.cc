@@ -32,7 +32,7 @@ void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, 
       builder.recv_reduce(from, sub_slice(source, run.offset, run.count), target, MessageSide::left);
     });
     // If the number of blocks is odd, one block is neither sent nor combined. Later rounds expect it in
-    // `work`.
+    // `work`, so it is copied there.
     if (span == p && span % 2 == 1) {
       const int middle = shifted(r, skip - 1, p);
       builder.copy(blocks.of(all, middle), blocks.of(work, middle));

@@ -3,10 +3,10 @@
 #include "collectives/schedule/algorithms/layout.h"
 
 // These are the reduce-scatter of Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms"
-// (2024), and its mirror image, the all-gather of Bruck et al. (1997). They use a circulant graph, and take
-// ceil(log2 p) rounds and the least possible volume for every p. Blocks stay in their places in the vector,
-// so they need not be rotated at the end. If a round's blocks wrap around the end of the vector, they are
-// sent as two messages.
+// (2024), and its mirror image, the all-gather of Bruck et al. (1997). They use a circulant graph. For every
+// p, they need only ceil(log2 p) rounds, and send the least possible volume. Blocks stay in their places in
+// the vector, so they need not be rotated at the end. If a round's blocks wrap around the end of the vector,
+// they are sent as two messages.
 namespace tutti {
 
 // Combines block i of the inputs of all ranks into `result` on rank i. `work` holds all blocks and takes

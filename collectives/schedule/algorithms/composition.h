@@ -13,8 +13,8 @@
 
 namespace tutti {
 
-// A `Position` is this rank's place among several hosts. It is for algorithms that are composed of others,
-// some of which run among the ranks of a host, and some between hosts. A host's leader is its first rank. But
+// A `Position` is this rank's place among several hosts. It is for algorithms that are composed of others:
+// some of these run among the ranks of a host, the rest between hosts. A host's leader is its first rank. But
 // if `rooted`, the leader of the root's host is the root.
 struct Position {
   explicit Position(const Problem& problem, bool rooted = false);

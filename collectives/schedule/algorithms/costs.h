@@ -8,8 +8,8 @@
 #include "collectives/schedule/topology.h"
 
 // `Terms` computes the terms of closed-form costs. It uses only + - * / and comparisons, on values that all
-// ranks share, and is compiled without fused operations. So every rank gets the same bits and makes the same
-// choice.
+// ranks share, and is compiled without fused multiply-adds. So every rank gets the same bits and makes the
+// same choice.
 namespace tutti {
 
 // A `Path` is the cost of a connection for one rank while many ranks use the machine in the same pattern.
@@ -52,7 +52,7 @@ class Terms {
   // amount.
   Path shift(int distance) const { return shift(distance, distance); }
   // Returns the path if every rank sends several messages. The nearest receiver is `distance` ranks further
-  // on, and on average they are `reach` ranks further on.
+  // on; the mean over all receivers is `reach`.
   Path shift(int distance, int reach) const {
     // If the ranks of a host are not consecutive, all of them send to other hosts.
     const bool in_order = hosts_ > 1 && problem_.topology->regular();
@@ -86,8 +86,8 @@ class Terms {
     return std::max(path.arrival(n) + (messages - 1) * (path.gap + n * path.beta),
                     messages * (path.core + n * path.core_byte));
   }
-  // Returns the same if each message is combined on arrival. The pace is that of the connection or of the
-  // combining, whichever is slower.
+  // Returns the same if each message is combined on arrival. The slower of the connection and the combining
+  // sets the pace.
   double reducing_burst(double messages, double n, const Path& path) const {
     if (messages <= 0) return 0;
     const double pace = std::max(path.gap + n * path.beta, path.gamma * n);
@@ -105,8 +105,8 @@ class Terms {
     if (hops <= 0 || segments <= 0) return 0;
     return hops * hop(segment, combining) + (segments - 1) * shift(1).pace(segment, combining);
   }
-  // Returns the seconds of a ring of `steps` steps, each of which moves a block of n bytes in segments.
-  // Either the ports or the time around the ring limits it.
+  // Returns the seconds of a ring of `steps` steps, each of which moves a block of n bytes in segments. The
+  // ring is limited either by the ports or by the time around it.
   double ring(double steps, double n, bool combining) const {
     const double segment = segment_bytes(n, 4 * p());
     const double segments = pieces(n, segment);

@@ -53,9 +53,9 @@ double reduce_scatter_gather_cost(const Problem& problem, const Tuning& tuning, 
 }
 
 // Sends partial results from rank to rank in segments, and each rank combines its own input with them. If the
-// operation commutes, they pass all ranks on the way to the root. Otherwise they move from both ends towards
-// the root, which keeps rank order. Cost: p-1 hops of one segment, then n bytes at full speed (2n if both
-// ends send to the root).
+// operation commutes, the partial results pass all ranks on their way to the root. Otherwise they move from
+// both ends towards the root, which keeps rank order. Cost: p-1 hops of one segment, then n bytes at full
+// speed (2n if both ends send to the root).
 void chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

@@ -44,8 +44,9 @@ class Operands {
 
 // Every rank writes its whole vector and combines all vectors. Cost: one signal deep, p n copied or combined.
 //
-// A rank takes its own operand from its input, since a reader may hold the lane's cache lines. It takes the
-// operand from its lane only if its input is overwritten before that operand is combined.
+// A rank takes its own operand from its input, not from its lane, since a rank that reads the lane may hold
+// the lane's cache lines. If the input is overwritten before the operand is combined, the rank does take it
+// from the lane.
 void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
   const Operands operands(rounds, problem);
@@ -299,7 +300,7 @@ void scan(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   });
 }
 
-// Every rank signals and awaits all others, as with the flags of a barrier.
+// Every rank signals, and awaits the signals of all others.
 void barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const std::uint32_t arrived = builder.signal();
   for (const int peer : everybody(problem)) builder.await(peer, arrived);

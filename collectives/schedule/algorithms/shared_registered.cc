@@ -13,8 +13,9 @@
 namespace tutti {
 namespace {
 
-// A piece stays in the first or second level of cache between being combined and being copied. It also fits
-// the window, where the pieces of more than two ranks are combined.
+// Returns the number of elements of a piece. A piece is so small that it stays in the first or second level
+// of cache between being combined and being copied. It also fits the window, where the pieces of more than
+// two ranks are combined.
 std::uint64_t piece_count(const Problem& problem) {
   return std::min<std::uint64_t>(32 * 1024, problem.window_bytes) / problem.element_size;
 }

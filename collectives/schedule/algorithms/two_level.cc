@@ -27,8 +27,9 @@ std::string_view tree_or_chain(const Tuning& tuning) {
 // --- all_reduce ---
 
 // Runs a reduce-scatter inside each host, one all-reduce between the hosts for each local rank, and an
-// all-gather inside each host. The vector is cut into segments, which may overlap. Cost: 2 ceil(log2 q) + 2
-// ceil(log2 H) rounds for H hosts of q ranks; 2 (H-1)/H n bytes out of each host.
+// all-gather inside each host. The vector is cut into segments, which may be in different stages at the same
+// time. Cost: 2 ceil(log2 q) + 2 ceil(log2 H) rounds for H hosts of q ranks; 2 (H-1)/H n bytes out of each
+// host.
 void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const int hosts = at.topology.hosts();
@@ -88,7 +89,7 @@ void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const 
 // --- broadcast, reduce ---
 
 // Sends the vector from the root to the other hosts' leaders, and from each leader to its host. The vector is
-// cut into segments, which overlap.
+// cut into segments, which form a pipeline.
 void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const Slice all = output(0, problem.count);
@@ -110,7 +111,7 @@ void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const T
 }
 
 // Reduces each host's vectors at its leader, and the leaders' results at the root. The vectors are cut into
-// segments, which overlap.
+// segments, which form a pipeline.
 void leaders_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const bool is_root = problem.rank == problem.root;

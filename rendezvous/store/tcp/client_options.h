@@ -11,7 +11,7 @@ namespace tutti::tcp {
 struct StoreClientOptions {
   std::string nonce = {};  // if given, the server must have that nonce
   security::SharedCredentials credentials = {};
-  int rank = -1;  // this process's rank, or -1 if it is no rank
+  int rank = -1;  // this process's rank, or -1 if this process is no rank
   // Called between attempts to connect. If it returns true, the attempts end with `aborted`.
   std::function<bool()> interrupted = {};
 };

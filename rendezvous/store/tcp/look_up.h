@@ -12,7 +12,7 @@
 namespace tutti::tcp {
 
 // `look_up` is `resolve` for a process that may be interrupted: it calls `interrupted` a few times a second,
-// and fails with `aborted` if that returns true, however long the name service takes.
+// and fails with `aborted` if `interrupted` returns true, however long the name service takes.
 Result<std::vector<SocketAddress>> look_up(const std::string& host, std::uint16_t port, Deadline deadline,
                                            const std::function<bool()>& interrupted);
 

@@ -26,8 +26,8 @@ using wire::StoreResponse;
 constexpr milliseconds attempt_limit{3000};
 constexpr milliseconds first_retry{10};
 constexpr milliseconds longest_retry{250};
-// An earlier job may take a moment to release its port, and its store asks for another token. After this many
-// attempts, the store is taken to be no leftover of such a job.
+// An earlier job may take a moment to release its port. Until then its store refuses this job's token. After
+// this many refusals, the client assumes that the store does not belong to an earlier job, and gives up.
 constexpr int most_denials = 3;
 constexpr milliseconds pause_when_denied{1000};
 
@@ -184,7 +184,7 @@ Status Client::set_will(std::span<const std::string> keys, std::string_view valu
 }
 
 // Tries each address of the host once. An address that this host lacks does not end the search, since another
-// one may work (IPv6 may be off although the name service knows ::1).
+// address may work (IPv6 may be off although the name service knows ::1).
 Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint16_t port, Deadline deadline,
                                              const StoreClientOptions& options) {
   Result<std::vector<SocketAddress>> addresses = look_up(host, port, deadline, options.interrupted);
@@ -245,7 +245,7 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
                 client.status().message());
     }
     if (deadline.remaining() <= backoff.pause()) {
-      // If the deadline cut off the last attempt, the one before says more.
+      // If the deadline cut off the last attempt, the failure of the attempt before says more.
       const Status& why = deadline.expired() && !before.ok() ? before : client.status();
       return why.with_context("no store at " + format_endpoint(host, port) + " within the time given");
     }

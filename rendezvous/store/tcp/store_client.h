@@ -20,16 +20,16 @@ namespace tutti::tcp {
 // with `unsupported`.
 class StoreClient : public Store {
  public:
-  // Returns the server's session nonce, in hex. Another server at the same address has another one.
+  // Returns the server's session nonce, in hex. Another server at the same address has another nonce.
   virtual std::string nonce() const = 0;
   // Returns the local address of the connection, which is this host's address on the route to the store.
   virtual SocketAddress local_address() const = 0;
 };
 
-// Resolves the name and connects. Repeats both until they succeed or the deadline has passed. Then it fails
-// with `unreachable`, which says what failed last: the name, the connection, or that something other than a
-// store answers. It fails before the deadline with `unauthenticated` if the store and this process have
-// different tokens, or if only one of them has a token.
+// Resolves the name and connects. Repeats both until they succeed. If the deadline passes first, fails with
+// `unreachable`, which says what failed last: the name, the connection, or that something other than a store
+// answers. Fails before the deadline with `unauthenticated` if the store and this process have different
+// tokens, or if only one of them has a token.
 Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
                                                    Deadline deadline, const StoreClientOptions& options = {});
 

@@ -138,7 +138,7 @@ void StoreConnection::serve() {
   parked_.answer = [this](Frame frame) { reply(std::move(frame)); };
   Frame response = state_.service.handle(*request, parked_);
   if (response != nullptr) return reply(std::move(response));
-  // The keys of a parked request take as much memory as its text did.
+  // The memory of a parked request stays reserved, since its keys take as much memory as its text did.
   const auto limit = static_cast<std::uint64_t>(longest_wait.count());
   park(std::chrono::milliseconds(std::min(request->wait_milliseconds(), limit)));
 }
@@ -156,7 +156,7 @@ void StoreConnection::parked_expired() { reply(state_.service.expire(parked_)); 
 
 void StoreConnection::reply(Frame frame) {
   asio::error_code ignored;
-  wire_.socket().cancel(ignored);  // ends the watch of a parked request
+  wire_.socket().cancel(ignored);  // ends the wait that `park` began
   release();
   if (frame->size() > receive_step && is_over_budget()) return close();
   response_ = std::move(frame);

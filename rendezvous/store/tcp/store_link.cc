@@ -115,8 +115,8 @@ Status StoreLink::lost(const Status& cause) const {
   return Status(Code::peer_lost, "the store at " + address_.text() + " is gone: " + cause.message());
 }
 
-// Connects to the server again. A server with another nonce at its address is another server, which never had
-// our keys.
+// Connects to the server again. If the nonce differs, another server has taken over the address, and that
+// server never had our keys.
 Status StoreLink::reconnect(Deadline limit) {
   Result<Stream> stream = Stream::connect(address_, limit, options_.interrupted);
   if (!stream.ok()) return stream.status();
@@ -133,8 +133,8 @@ Status StoreLink::reconnect(Deadline limit) {
   return {};
 }
 
-// Makes a new connection by `deadline`. The server gets no grace beyond it, since it has already failed to
-// answer once.
+// Makes a new connection by `deadline`. The server gets no extra time after that, since it has already failed
+// to answer once.
 Status StoreLink::reopen(Deadline deadline) {
   const Status status = reconnect(deadline);
   if (status.ok()) return status;
@@ -187,7 +187,8 @@ Result<StoreResponse> StoreLink::call(const StoreRequest& request, Deadline dead
   if (!stream_.is_open()) {
     if (Status status = reopen(deadline); !status.ok()) return status;
   }
-  // A promise counts from when it is sent, since the server may have received it even if no answer arrives.
+  // A promise counts as soon as its request is sent, since the server may have received it even if no answer
+  // arrives.
   const bool promised = promises();
   if (request.operation() == StoreRequest::HOLD) hold_ = request;
   if (request.operation() == StoreRequest::WILL) will_ = request;

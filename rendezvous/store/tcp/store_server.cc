@@ -51,8 +51,8 @@ struct Bound {
   StoreServer::Endpoint endpoint;
 };
 
-// Returns advice about a port that is in use. If the kernel gives such ports to outgoing connections, another
-// program may have the port by chance.
+// Returns advice about a port that is in use. If the kernel also gives this port to outgoing connections,
+// another program may have the port by chance.
 std::string other_port_advice(std::uint16_t port) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   unsigned first = 0, last = 0;
@@ -98,7 +98,8 @@ Result<Bound> bind_one(SocketAddress address, bool both_families) {
 
 Result<Bound> bind_port(const std::string& host, std::uint16_t port) {
   if (host.empty()) {
-    // On a host without IPv6, the socket or its address fails, and IPv4 is tried. A port in use is an error.
+    // On a host without IPv6, the socket cannot be made or bound, and IPv4 is tried. A port in use is an
+    // error.
     Result<Bound> all = bind_one(*parse_address("::", port), true);
     if (all.ok() || all.status().message().find("is in use") != std::string::npos) return all;
     return bind_one(*parse_address("0.0.0.0", port), false);
@@ -176,7 +177,8 @@ class StoreServer::Impl {
   };
 
   std::unordered_map<StoreConnection*, Client> clients_;
-  std::array<std::list<StoreConnection*>, 4> lists_;  // by standing; clients longest in it come first
+  // There is one list for each standing. In each, the client that has had this standing longest comes first.
+  std::array<std::list<StoreConnection*>, 4> lists_;
   std::atomic<std::size_t> count_ = 0;
   std::thread thread_;
 };
@@ -242,7 +244,8 @@ void StoreServer::Impl::pause_accepting(Listener& listener, int why) {
 
 void StoreServer::Impl::adopt(Descriptor descriptor) {
   auto& list = list_of(Standing::stranger);
-  // The oldest stranger of a crowd goes, since it had the most time. A client that was only slow tries again.
+  // The oldest stranger of the largest crowd is dropped, since it had the most time. A client that was only
+  // slow tries again.
   const auto crowd_of = [this](StoreConnection* known) {
     return security::Crowd{clients_.at(known).origin, known->has_begun()};
   };
@@ -267,7 +270,7 @@ void StoreServer::Impl::adopt(Descriptor descriptor) {
 }
 
 // Drops a client that has been silent for too long, and returns whether there was one. A busy client stays. A
-// waiting one is dropped only if the server is full and its clients are ranks that hold keys.
+// waiting client is dropped only if the server is full and its clients are ranks that hold keys.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {

@@ -17,7 +17,7 @@ namespace {
 using wire::StoreRequest;
 using wire::StoreResponse;
 
-// Each connection may have a will, so wills have a limit.
+// Each connection may have a will, so the size of a will is limited.
 constexpr std::size_t most_will_bytes = 4096;
 
 // Counts the keys without making objects of them, since a frame full of empty keys would take many times its

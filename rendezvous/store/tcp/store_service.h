@@ -36,7 +36,7 @@ class StoreService {
   };
 
   // `Parked` is the state of a connection: its GET or WAIT that waits for missing keys, the prefix that it
-  // holds, and its will. The connection owns it, and must pass it to `leave` before it is destroyed.
+  // holds, and its will. The connection owns its `Parked`, and must pass it to `leave` before it destroys it.
   struct Parked {
     std::vector<std::string> keys;
     bool wants_values = false;
@@ -54,14 +54,14 @@ class StoreService {
   // Returns the response. Returns null if the request has been parked in `parked`, whose `answer` is called
   // once all keys are there.
   Frame handle(const wire::StoreRequest& request, Parked& parked);
-  // Removes the request from the queue, and returns the answer to a request that has timed out.
+  // Removes a request that has timed out from the queue, and returns the answer to it.
   Frame expire(Parked& parked);
   void forget(Parked& parked);
   void leave(Parked& parked);
-  // Cancels all wills, since connections that end from now on end because the server does.
+  // Cancels all wills. From now on connections end because the server ends, not because clients have died.
   void stop() { wills_.clear(); }
 
-  // Returns the total size of the responses that are still held.
+  // Returns the total size in bytes of all responses that are still in memory.
   std::size_t frame_bytes() const { return *frame_bytes_; }
 
  private:

@@ -39,8 +39,8 @@ class Stream {
   // once it returns true.
   void ask_when_waiting(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
 
-  // Runs the guard. By it both sides prove who they are before they send anything else, and may agree to
-  // encrypt all that follows. Fails as the guard does, or with `timeout` or `aborted`.
+  // Runs the guard, by which both sides prove who they are before they send anything else. They may also
+  // agree to encrypt all that follows. Fails as the guard does, or with `timeout` or `aborted`.
   Status pass(security::Guard& guard, Deadline deadline);
 
   bool is_open() const { return static_cast<bool>(socket_); }

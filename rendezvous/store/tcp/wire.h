@@ -8,8 +8,8 @@
 #include <tutti/store.h>
 
 // These structures go over a store connection before and around the messages of store.proto. The client
-// speaks first.
-// Both greetings have a fixed size, so that a stranger is recognised before anything it says is interpreted.
+// speaks first. Both greetings have a fixed size, so that a stranger is recognised before anything it says is
+// interpreted.
 namespace tutti::store_wire {
 
 inline constexpr std::array<char, 8> magic = {'T', 'U', 'T', 'T', 'I', 'S', 'T', '\n'};

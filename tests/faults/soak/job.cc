@@ -23,7 +23,7 @@ namespace {
 constexpr std::chrono::milliseconds between_looks{2};
 constexpr int patience = 150'000;  // five minutes, counted in looks at the ranks
 
-// Returns the environment variables of a rank. The time limits in them are so long that only deadlines of the
+// Returns the environment variables of a rank. The rank's time limits are so long that only deadlines of the
 // plan can pass, even on a slow machine.
 std::vector<std::string> environment(const Episode& episode, int rank, const std::string& store) {
   std::vector<std::string> variables;
@@ -92,8 +92,7 @@ int Job::pause_of(int number) const {
   return longest / static_cast<int>(between_looks.count());
 }
 
-// Checks whether the rank has ended, and returns true if it has. Continues a rank that was stopped for long
-// enough.
+// Returns whether the rank has ended. Resumes a rank that has been stopped for long enough.
 bool Job::look(Rank& rank) {
   if (rank.ended) return true;
   int status = 0;

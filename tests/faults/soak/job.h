@@ -20,12 +20,12 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Watches the ranks until all have ended, and continues those that have been stopped. Returns an empty text
-  // if all ended as planned, else what is wrong. The time limit is counted in looks at the ranks, so that
-  // time in which the ranks and this process are all stopped does not count.
+  // Watches the ranks until all have ended, and resumes those that were stopped. Returns an empty text if all
+  // ended as planned; otherwise, what is wrong. The time limit is a number of looks at the ranks. So time in
+  // which the ranks and this process are all stopped does not count.
   std::string watch();
-  // Returns the longest time, in seconds, for which this process did not run. If it is long, the whole
-  // machine may have been suspended.
+  // Returns the longest time, in seconds, for which this process did not run. A long time may mean that the
+  // whole machine was suspended.
   double longest_gap() const { return longest_gap_; }
 
  private:

@@ -88,7 +88,7 @@ struct Totals {
   }
 };
 
-// Runs an episode. If it fails, and the whole machine was suspended meanwhile for longer than the short
+// Runs an episode. If it fails, and the whole machine was meanwhile suspended for longer than the plan's
 // deadlines, runs it again.
 bool run(std::uint64_t seed, const Episode& episode, Totals& totals) {
   for (;;) {

@@ -46,7 +46,7 @@ Step draw_step(Dice& dice, const std::vector<test::CollectiveCase>& cases, bool 
   return step;
 }
 
-// Draws a fault for one of the ranks that are left. Removes from `left` the ranks that it kills.
+// Draws a fault for one of the ranks that are left. Removes from `left` the ranks that the fault kills.
 Fault draw_fault(Dice& dice, std::set<int>& left, std::size_t steps) {
   using Kind = Fault::Kind;
   constexpr std::array kinds = {Kind::kill, Kind::leave,    Kind::pair, Kind::abort,

@@ -25,7 +25,7 @@ struct Step {
   std::string describe() const;
 };
 
-// `Fault` happens to a rank, or is caused by it, when the rank reaches a step.
+// A `Fault` happens when `rank` reaches `step`.
 struct Fault {
   enum class Kind : std::uint8_t {
     none,
@@ -34,15 +34,15 @@ struct Fault {
     pair,      // SIGKILL, and another SIGKILL to rank `second` while the survivors shrink
     abort,     // Communicator::abort, from another thread
     late,      // makes no call; from that step on, operations time out after `milliseconds`
-    disagree,  // makes another call first
+    disagree,  // makes a different call first
     stop,      // SIGSTOP, and SIGCONT `milliseconds` later
     delay,     // makes its calls `milliseconds` late
   };
   Kind kind = Kind::none;
-  int rank = 0;    // these are world ranks
-  int second = 0;  // only for `pair`
+  int rank = 0;    // a world rank
+  int second = 0;  // another world rank, only for `pair`
   std::size_t step = 0;
-  int microseconds = 0;  // after the step begins; for `second`: after its shrink begins
+  int microseconds = 0;  // after the step begins; for `second`: after that rank begins to shrink
   int milliseconds = 0;
 
   bool kills() const { return kind == Kind::kill || kind == Kind::leave || kind == Kind::pair; }

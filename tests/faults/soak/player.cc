@@ -33,8 +33,8 @@ void expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
 }
 
-// Waits for all operations, and then throws the first failure. It must wait for all, since their buffers are
-// about to be destroyed.
+// Waits for all operations, and then throws the first failure. It must wait even after a failure, since the
+// operations' buffers are about to be destroyed.
 void wait_for_all(std::vector<Work>& works) {
   std::exception_ptr first;
   for (Work& work : works) {
@@ -94,7 +94,7 @@ void Player::play(const Round& round) {
 }
 
 // Carries out the fault in a second thread, while the rank continues. But if the rank is to be late, to pause
-// or to make another call, the rank waits for that thread.
+// or to make a different call, the rank waits for that thread.
 void Player::come_to(const Fault& fault) {
   std::this_thread::sleep_for(microseconds(fault.microseconds));
   switch (fault.kind) {

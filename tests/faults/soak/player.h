@@ -8,8 +8,8 @@
 
 namespace tutti::soak {
 
-// A `Player` is one rank of an episode. It throws std::runtime_error if anything is not as planned, such as a
-// wrong element.
+// A `Player` is one rank of an episode. It throws std::runtime_error if anything goes wrong, such as a wrong
+// element in a result.
 class Player {
  public:
   explicit Player(Episode episode);

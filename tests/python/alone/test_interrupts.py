@@ -11,8 +11,8 @@ from worlds import DEADLINE_SECONDS, ENVIRONMENT, finish, places, start, start_w
 
 TELL = (pathlib.Path(__file__).parents[2] / "support" / "tell.py").read_text()
 
-# The signal arrives while tutti makes the exception. Between the failure and the program, tutti runs Python code only
-# then.
+# The signal arrives while tutti makes the exception. This is the only Python code that tutti runs between the failure
+# of a call and the exception in the program.
 MAKING_AN_ERROR = TELL + """
 import signal, tutti.errors
 make = tutti.errors.make
@@ -76,7 +76,7 @@ def test_ctrl_c_ends_a_wait(interrupted):
         assert rank.stdout.readline() == "ready\n"
     ranks[interrupted].send_signal(signal.SIGINT)
     assert finish(ranks[interrupted])[:2] == (0, "KeyboardInterrupt\n")
-    status, out, err = finish(ranks[1 - interrupted])  # it reports that its peer has left
+    status, out, err = finish(ranks[1 - interrupted])  # this rank reports that its peer has left
     assert (status, err) == (0, "") and out.startswith("tutti.Error aborted") and f" rank {interrupted} (" in out, out
 
 
@@ -117,7 +117,7 @@ def await_log(rank, text):
         assert line, "a rank ended"
 
 
-# The world has one rank more than the test starts, so that the others wait for it together.
+# The test starts only three of four ranks, so that these three wait for the fourth.
 @pytest.mark.parametrize("interrupted", [0, 1, 2])
 @pytest.mark.parametrize("by", ["tcp", "file"])
 def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):

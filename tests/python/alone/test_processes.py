@@ -51,7 +51,7 @@ def test_meeting_may_take_for_ever():
         assert finish(rank) == (0, "", "")
 
 
-# Communicators that a program has not closed are closed at its end, so no rank counts as dead.
+# When a program ends, tutti closes the communicators that the program has not closed. So no rank counts as dead.
 def test_programs_may_just_end():
     program = "import tutti; comm = tutti.init(); comm.barrier().wait(); keep = [comm]; keep.append(keep)"
     for rank in start_world(3, program):

@@ -1,4 +1,4 @@
-"""Starts worlds of real processes, each of which runs a program that is given as text."""
+"""Starts worlds of real processes. Each process runs a program that the test gives as text."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Tests what counts as an array, what does not, and how long it lives."""
+"""Tests what counts as an array, what does not, and how long operations keep an array alive."""
 
 import array
 import ctypes

@@ -100,7 +100,7 @@ def test_then(comm):
     assert errors == [None]
 
 
-# If a wait kept the interpreter's lock, the other thread could not send what it waits for.
+# If `wait` kept the GIL, the other thread could not send the message that `wait` waits for.
 def test_other_threads_run_during_a_wait(comm):
     rank, peer = comm.rank, (comm.rank + 1) % comm.size
     thread = threading.Thread(target=lambda: comm.send(numpy.full(1, rank), peer, tag=9).wait())

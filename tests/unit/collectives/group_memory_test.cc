@@ -12,7 +12,7 @@ namespace {
 
 class GroupMemoryTest : public testing::Test {
  protected:
-  // Returns the handle that `rank`, one of three ranks, has of a shared allocation.
+  // Three ranks share an allocation. Returns the handle that `rank` has of it.
   std::shared_ptr<GroupMemory> map(int rank) {
     return std::make_shared<GroupMemory>(std::make_unique<PlainSegment>(memory_, rings_), rank, parts_);
   }

@@ -113,7 +113,8 @@ TEST_F(HostMemoryTest, ARangeThatNobodyJoinsIsTakenBack) {
   EXPECT_EQ(host(0).room(), before);
 }
 
-// A lost rank may only be frozen: if it writes later, it must not write into another communicator's memory.
+// A lost rank may be frozen instead of dead, and may write again later. It must not write into another
+// communicator's memory then.
 TEST_F(HostMemoryTest, ARangeOfALostRankIsFreedButNotHandedOutAgain) {
   const std::uint64_t place = *host(0).take(needed());
   auto joined = join_all(place);
@@ -132,10 +133,10 @@ TEST_F(HostMemoryTest, ALossIsReportedToTheRangesThatContainTheRank) {
   host(0).on_member_lost(2, Status(Code::peer_lost, "killed", 2));
   EXPECT_TRUE(losses_[0].members.empty());
   host(0).on_member_lost(1, Status(Code::peer_lost, "killed", 1));
-  EXPECT_EQ(losses_[0].members, std::vector<int>{0});  // its rank in the communicator
+  EXPECT_EQ(losses_[0].members, std::vector<int>{0});  // rank 1 of the host is rank 0 in `pair`
 }
 
-// Places come from other ranks.
+// Other ranks send the places, so this rank must check them.
 TEST_F(HostMemoryTest, ImpossiblePlacesAreRefused) {
   const std::uint64_t place = *host(0).take(needed());
   const std::uint64_t last = memory_.size() * sizeof(Page);

@@ -33,9 +33,9 @@ MemberWorld::MemberWorld(int size, int rank, bool talks)
       desk(driver, mesh),
       members(mesh, Topology(std::vector<int>(static_cast<std::size_t>(size))), first_ranks(size)),
       failure(rank, members.describe_this_rank(), *this),
-      live(engine, members, journal, std::chrono::seconds(60)),
+      live(engine, members, journal, std::chrono::seconds(60), member),
       shared(members, failure),
-      gate(driver, failure, journal, live, shared),
+      gate(driver, active, failure, journal, live, shared),
       parts{context, Composite::none, members, mesh, failure, journal, live, shared, gate} {
   if (talks) desk.start(std::make_unique<PaperPlane>(letters));
 }

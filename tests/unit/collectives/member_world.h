@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/group/active_groups.h"
 #include "collectives/group/failure.h"
 #include "collectives/group/gate.h"
 #include "collectives/group/journal.h"
@@ -41,6 +42,16 @@ class PaperPlane final : public ControlPlane {
 
  private:
   std::vector<Letter>& letters_;
+};
+
+// `QuietMember` is a communicator that has nothing to do.
+class QuietMember final : public ActiveGroups::Member {
+ public:
+  using Member::Member;
+  bool poll() override { return false; }
+
+ private:
+  bool rest() override { return true; }
 };
 
 // `MemberWorld` consists of the separate parts of one rank of a communicator. It has no peers: the test plays
@@ -80,6 +91,8 @@ class MemberWorld : public Failure::Actor, public OperationOwner {
   const Members members;
   Failure failure;
   Journal journal{context, nullptr};
+  ActiveGroups active{driver};
+  QuietMember member{active};
   LiveOperations live;
   SharedCollectives shared;
   Gate gate;

@@ -17,8 +17,8 @@ struct Variant {
 
 // Returns all variants that the algorithm supports.
 std::vector<Variant> variants_for(const Algorithm& algorithm);
-// Returns the roots to prove: the first rank, the last, and one in the middle, or only rank 0 for kinds
-// without a root.
+// Returns the roots to prove: the first rank, the last rank, and one in the middle. For kinds without a root,
+// returns only rank 0.
 std::vector<int> roots_for(CollectiveKind kind, int size);
 // Returns whether the input or the output holds one block for each rank. Such a buffer has as many elements
 // as the count times the number of ranks.

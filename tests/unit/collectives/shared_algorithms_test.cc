@@ -23,8 +23,8 @@ Problem shape(const Algorithm& algorithm, int size, std::uint32_t element_size, 
 }
 
 // Returns the number of elements that one round covers. In the schedule of a long vector, one repetition
-// covers 64 rounds, so the result is its stride divided by 64. For a schedule without a repetition, any
-// result will do.
+// covers 64 rounds, so the result is the repetition's stride divided by 64. For a schedule without a
+// repetition, any result will do.
 std::uint64_t round_of(const Algorithm& algorithm, Problem problem) {
   problem.count = 1 << 20;
   const std::vector<std::uint64_t> none(static_cast<std::size_t>(problem.size));
@@ -40,7 +40,8 @@ void prove(const Algorithm& algorithm, const Problem& shape, const std::vector<s
   const auto roots = roots_for(algorithm.kind, shape.size);
   for (const std::uint64_t count : counts) {
     for (const bool in_place : {false, true}) {
-      // With few ranks, every count is proved with all combinations; with many ranks, with one of them.
+      // With few ranks, this proves every count with all combinations of variants and roots. With many ranks,
+      // it proves every count with one combination.
       const std::size_t combinations = variants.size() * roots.size();
       for (std::size_t i = 0; i < (shape.size <= 4 ? combinations : 1); ++i) {
         const std::size_t pick = shape.size <= 4 ? i : seed % combinations;

@@ -132,8 +132,8 @@ bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
 }
 
 // Removes one await or copy at a time. Each of them is needed, so the checker must find an error. (The
-// sizes are chosen so that no schedule repeats rounds: some steps at the start of a repetition are not
-// needed, and the checker would rightly not miss them.)
+// sizes are chosen so that no schedule repeats rounds. A repetition starts with some steps that are not
+// needed, and the checker would rightly find no error without them.)
 TEST(SharedChecker, FindsEveryMissingStep) {
   struct Victim {
     CollectiveKind kind;
@@ -245,7 +245,7 @@ TEST(SharedChecker, FindsABarrierThatLetsGoEarly) {
     auto broken = right;
     ASSERT_TRUE(remove(broken[1], StepKind::await, n));
     // This tries only one order of events. In other orders, rank 1 may still hear of the rank that it no
-    // longer awaits, through the third rank. Then the checker finds no error.
+    // longer awaits, because the third rank has heard of that rank. Then the checker finds no error.
     EXPECT_THAT(check_shared_schedules(broken, test, false, 1), HasSubstr("without having heard"));
   }
 }

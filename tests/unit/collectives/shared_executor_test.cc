@@ -193,8 +193,8 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Two ranks that broadcast as root wait for nobody. Their calls are compared at the latest before a slot is
-// used again.
+// Both ranks broadcast as root, so neither waits for the other. They compare their calls at the latest before
+// they use a slot again.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);
@@ -209,8 +209,8 @@ TEST(SharedExecutor, TwoRootsAreAMismatch) {
   EXPECT_EQ(one.status.peer(), 0);
 }
 
-// A call that repeats the one before is compared later: together with a few others, or when there is nothing
-// else to do.
+// If a rank repeats its previous call, it compares this call with another rank's call later: together with
+// a few more calls, or when it has nothing else to do.
 TEST(SharedExecutor, RepeatedCallsAreComparedLater) {
   BoardWorld world(2);
   for (int i = 0; i < 3; ++i) world.issue(0, Kind::broadcast, 5, 0);
@@ -369,8 +369,8 @@ TEST(Board, WhatAllHaveFinishedIsRemembered) {
   EXPECT_FALSE(board.all_finished(8));
 }
 
-// Other ranks can write to the memory that holds a rank's own vote. Here they change it so that the rank
-// would use a form of the operation that it does not have.
+// Other ranks can write to the memory that holds a rank's own vote. Here the forged votes ask rank 0 for a
+// form of the operation that rank 0 does not have.
 TEST(SharedExecutor, AForgedVoteFailsTheOperation) {
   BoardWorld world(3);
   constexpr std::uint64_t count = 1000;

@@ -81,7 +81,7 @@ class NoEvents final : public ControlEvents {
   void on_note(const ControlNote&) override {}
 };
 
-// `World` has rank 0 of three ranks. It connects to the other two: rank 1 has a literal address, rank 2 a
+// `World` has rank 0 of three ranks. Rank 0 connects to the other two: rank 1 has a literal address, rank 2 a
 // host name.
 class World {
  public:
@@ -266,8 +266,8 @@ class Losses final : public ControlEvents {
 };
 
 // Runs rank 0 of two ranks, with rank 1 at `host`. Returns how rank 0 reports that it has lost rank 1, and
-// after what time by its own clock. If `silent`, attempts to connect get no answer, or all end with `error`
-// if it is not 0.
+// after what time by its own clock. If `silent`, attempts to connect get no answer. If `error` is not 0 as
+// well, they all end with that error instead.
 std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent, int error = 0) {
   OverlayOptions options;
   for (int rank = 0; rank < 2; ++rank) {
@@ -307,7 +307,7 @@ TEST(Overlay, WhereTheNetworkDoesNotLeadIsSaidSoon) {
 }
 
 // Rank 0 soon gives up after an error of the network. After a shortage on its own host, it keeps trying until
-// the limit.
+// its time limit.
 TEST(Overlay, AShortageOfThisHostIsNotTakenForTheOthersRejection) {
   const std::chrono::nanoseconds patience = OverlayOptions{}.limit;
   for (const int error : {EHOSTUNREACH, ENETUNREACH, EACCES})

@@ -193,7 +193,7 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
 TEST(Guard, AReflectedHandshakeIsRefused) {
   Connection ours, theirs;
   Guard victim = acceptor("secret"), also_victim = connector("secret");
-  // The stranger sends the opening of one side to the other, and returns the challenge.
+  // The stranger passes the connecting side's opening to the accepting side, and passes the challenge back.
   also_victim.advance(theirs.left);
   send_all(ours.left, receive_all(theirs.right));
   victim.advance(ours.right);

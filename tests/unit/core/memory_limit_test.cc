@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The test invents the system's files.
+// The test writes its own versions of the system's files.
 class MemoryLimitTest : public ::testing::Test {
  protected:
   MemoryLimitTest() : root_(::testing::TempDir() + "tutti_memory_" + std::to_string(getpid())) {
@@ -52,7 +52,7 @@ TEST_F(MemoryLimitTest, OfTheControlGroupAndThoseAboveIt) {
 
 TEST_F(MemoryLimitTest, OfTheFirstVersionsGroups) {
   write("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/0123\n2:cpuacct:/docker/0123\n0::/\n");
-  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n");  // the container's, seen from inside
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n");  // the limit of this container itself
   EXPECT_EQ(memory_limits(root_).group, 400'000u);
   write("/sys/fs/cgroup/memory/docker/0123/memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(memory_limits(root_).group, 400'000u);

@@ -33,7 +33,8 @@ TEST(Crowd, ThatIsSilentDisplacesNobodyOfItsHostWhoHasBegun) {
   EXPECT_EQ(index_of_first_to_go({{1, true}, {1, true}, {1, false}}), 0u);
 }
 
-// Returns a guard that holds the token "secret" and has refused a peer with `token`, or with none.
+// Returns a guard that holds the token "secret" and has refused a peer. The peer has `token`, or no token if
+// `token` is empty.
 Guard refused(const std::string& token) {
   Connection connection;
   Guard accepts = Guard::accepting(test::holder_of("secret"), Service::data, 2,

@@ -150,7 +150,7 @@ TEST(Fingerprint, HoldsEveryRankBesideTheCallThatItIsPartOf) {
   }
 }
 
-// The digest must change if a count changes, or if the order or number of counts does.
+// The digest must change if a count, the order of the counts, or their number changes.
 TEST(Fingerprint, DigestsOfCountsDiffer) {
   std::set<std::uint64_t> digests;
   std::size_t total = 0;

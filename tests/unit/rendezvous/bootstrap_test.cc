@@ -112,8 +112,8 @@ TEST_P(JoinWorlds, OverAFileTwice) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, JoinWorlds, testing::Values(1, 2, 3, 7, 16));
 
-// Starts all ranks at once, where rank `broken` cannot listen. Checks that the others learn the reason and
-// that rank's number.
+// Starts all ranks at once. Rank `broken` cannot listen. Checks that the other ranks learn why, and which
+// rank it is.
 void expect_told(int broken, const StoreLocation& store) {
   constexpr int world_size = 3;
   std::vector<Status> outcomes(world_size);
@@ -182,8 +182,8 @@ TEST(Join, TheFirstSessionStillHeldDoesNotDisturbTheNextOnAFile) {
   const StoreLocation store = file_at(folder / "session");
   const std::vector<Outcome> first = join_all(2, store);
   expect_complete(first);
-  // Rank 1 of the next run starts first. It finds the file of the old session, whose rank 0 still serves its
-  // store.
+  // Rank 1 of the next run starts first, and finds the file of the old session. Rank 0 of the old session
+  // still serves its store.
   Outcome one = Status(Code::internal, "not run");
   std::thread early([&] { one = join_as(1, 2, store); });
   std::this_thread::sleep_for(milliseconds(100));
@@ -245,8 +245,8 @@ TEST(Join, OverSomebodysDataIsRefusedAtOnce) {
   EXPECT_EQ(left, "weeks of work");
 }
 
-// An attacker plays rank 0 and serves a store. The attacker then puts the file of this session where rank 1
-// looks for its own.
+// An attacker plays rank 0 and serves a store. Then the attacker puts the session file of that store where
+// rank 1 looks for the file of its own job.
 TEST(Join, ASessionOfSomebodyElseLeadsNowhere) {
   const ScratchFolder folder;
   const StoreLocation theirs = file_at(folder / "theirs"), ours = file_at(folder / "ours");
@@ -356,7 +356,7 @@ TEST(Join, TheDeathOfRankZeroIsToldAtOnce) {
   EXPECT_SAYS(one.status().message(), "pid " + std::to_string(child));
 }
 
-// Returns the status of rank 1 of two, which is interrupted before it has found the other rank.
+// Interrupts rank 1 of two ranks before it has found rank 0, and returns the status of rank 1.
 Status interrupted_at(const StoreLocation& store) {
   JoinOptions options;
   options.session.interrupted = [] { return true; };

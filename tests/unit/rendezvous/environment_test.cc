@@ -202,7 +202,7 @@ TEST(Environment, Pmi) {
   expect_launch(found(mpiexec), 1, 2, "the launcher's PMI (descriptor 7)");
   EXPECT_EQ(found(mpiexec).store.descriptor, 7);
   EXPECT_EQ(found(mpiexec).source, "PMI_RANK, PMI_SIZE, PMI_FD");
-  // What the user sets takes precedence, also if it is incomplete.
+  // The user's settings take precedence, even if they are incomplete.
   expect_launch(found(with(mpiexec, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 1, 2, "tcp://m:5");
   EXPECT_SAYS(error(with(mpiexec, {{"MASTER_ADDR", "m"}})), "MASTER_PORT");
   expect_launch(

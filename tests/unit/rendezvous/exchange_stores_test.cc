@@ -57,7 +57,7 @@ class UsersStore : public Store {
   MemoryStore store_;
 };
 
-// `ForgetfulStore` answers with this rank's own nonce, and forgets what it is given.
+// `ForgetfulStore` answers a rank with that rank's own nonce, but never stores what the rank sends.
 class ForgetfulStore final : public UsersStore {
  public:
   Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired,
@@ -171,7 +171,7 @@ class SlowStore final : public ForwardingStore {
   }
 };
 
-// At its deadline, a rank finishes only the request in progress, however many would follow.
+// At its deadline, a rank finishes the request in progress, and makes no further requests.
 TEST(Exchange, ASlowStoreDelaysTheEndByOneAnswer) {
   for (const int rank : {0, 1}) {
     MemoryStore fast;
@@ -194,7 +194,7 @@ TEST(Exchange, APublishedFailureIsClipped) {
             text.substr(0, 4094) + "... (" + std::to_string(text.size()) + " bytes)");
 }
 
-// `StallingStore` stalls when ranks that have met leave.
+// `StallingStore` stalls when a rank leaves after the ranks have met.
 class StallingStore final : public UsersStore {
  public:
   Result<bool> delete_key(std::string_view, Deadline deadline) override {
@@ -203,7 +203,7 @@ class StallingStore final : public UsersStore {
   }
 };
 
-// A rank that has met the others does not wait until its deadline if another rank does not leave or if the
+// After a meeting, a rank stops waiting long before its deadline if another rank does not leave, or if the
 // store stalls.
 TEST(Exchange, TakingLeaveHasALimitOfItsOwn) {
   const auto begin = Deadline::Clock::now();

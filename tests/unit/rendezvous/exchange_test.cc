@@ -398,7 +398,7 @@ TEST(Exchange, ARepeatedAttemptIsNoDuplicate) {
   const std::vector<Introduction> ranks = world_of(2);
   Introduction before = ranks[1];
   before.addresses["tcp"] = "an earlier address";
-  // An attempt whose connection broke would leave these keys behind.
+  // An attempt whose connection broke would leave this key behind.
   const std::string earlier = encode_introduction(before);
   ASSERT_TRUE(store.set("rank/1", earlier, ample()).ok());
   Outcome one = Status(Code::internal, "not run");

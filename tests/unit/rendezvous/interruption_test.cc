@@ -26,7 +26,8 @@ std::promise<void> answer;
 
 }  // namespace
 
-// This replaces the C library's function. It knows every name except the slow one.
+// This replaces the C library's function. For `slow_host`, it waits until the test sets `answer`. For every
+// other name, it calls the original.
 extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
   using Lookup = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
   static const auto original = reinterpret_cast<Lookup>(dlsym(RTLD_NEXT, "getaddrinfo"));

@@ -1,5 +1,5 @@
-// Tests how ranks pass a session on through their launcher, over real sockets, to a launcher of the test's
-// own. tests/multiprocess/mpiexec_test.cc does the same with MPICH's.
+// Tests how ranks pass a session on through their launcher. The launcher belongs to the test, and the sockets
+// are real. tests/multiprocess/mpiexec_test.cc does the same with MPICH's launcher.
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -54,7 +54,7 @@ class Job {
     for (int rank = 1; rank < size(); ++rank) {
       threads.emplace_back([this, rank, &read] {
         PmiAnnouncer announcer(client(rank), {});
-        for (int times = 0; times < 2; ++times) {  // the second does not wait for a fence
+        for (int times = 0; times < 2; ++times) {  // the second read does not wait for a fence
           const Result<Secret> found = announcer.read(ample());
           EXPECT_TRUE(found.ok()) << found.status().to_string();
           if (found.ok()) read[static_cast<std::size_t>(rank - 1)] = found->reveal();
@@ -124,7 +124,7 @@ TEST(Pmi, WaitsForTheOthersNoLongerThanItMay) {
       EXPECT_EQ(status.code(), interrupted ? Code::aborted : Code::timeout) << status.to_string();
       const std::string why = interrupted ? "interrupted" : "not all ranks have come";
       EXPECT_NE(status.message().find(why), std::string::npos) << status.to_string();
-      // The answer that is missing might still come, so the socket cannot be used again.
+      // The missing answer might still arrive, so the socket cannot be used again.
       const Status later = announcer.read(ample()).status();
       EXPECT_EQ(later.code(), Code::invalid_argument) << later.to_string();
       job.end();
@@ -145,7 +145,8 @@ TEST(Pmi, MeetsForOneThreadAtATime) {
   }).join();
 }
 
-// Checks that no session can be read at this descriptor, and that the error says why and what to do.
+// Checks that no session can be read or published at this descriptor, and that the error says why and what
+// to do.
 void expect_useless(int socket, const std::string& why) {
   PmiClient client(socket);
   PmiAnnouncer announcer(client, {});

@@ -55,7 +55,7 @@ class Secrets : public ::testing::Test {
   }
 
   static Digest master_, proof_;
-  static std::string token_in_hex_;  // as a launcher gets it
+  static std::string token_in_hex_;  // the form in which launchers get the token
 };
 
 Digest Secrets::master_, Secrets::proof_;
@@ -111,8 +111,8 @@ TEST_F(Secrets, ATokenThatASessionFileAddsToIsOverwritten) {
   EXPECT_EQ(found_in_freed_memory(), 0u);
 }
 
-// The rank that writes the session file overwrites the token. So does a rank that reads the file but does not
-// reach the store that it names.
+// The rank that writes the session file overwrites the token. So does a rank that reads the file but cannot
+// reach the store named there.
 TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
   const test::ScratchFolder folder;
   Launch launch;
@@ -132,7 +132,8 @@ TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
   EXPECT_EQ(found_in_freed_memory(), 0u);
 }
 
-// The launcher is another process, since mpiexec overwrites nothing.
+// The launcher is another process: launchers such as mpiexec do not overwrite the token, so its memory must
+// not be searched.
 TEST_F(Secrets, TheTokenOfASessionThatALauncherPassesOnIsOverwritten) {
   const Deadline ample = Deadline::after(seconds(60));
   test::PmiLauncher launcher(2);

@@ -103,7 +103,7 @@ TEST(LowerBound, IsReached) {
   problem.kind = CollectiveKind::barrier;
   problem.size = 2;
   EXPECT_DOUBLE_EQ(lower_bound(problem, {}).seconds(), CostModel{}.near.alpha);
-  // All bytes pass through the ports without a gap.
+  // Here every rank must send and receive without a pause.
   problem.kind = CollectiveKind::all_reduce;
   problem.size = 4;
   problem.count = 1 << 28;

@@ -141,8 +141,8 @@ void move_to(RankDump& dump, std::int64_t time_us, std::int64_t since_us) {
   dump.communicators.front().operations.back().issued_us = since_us;
 }
 
-// The ranks were asked at different moments. Rank 1 was asked later and has made more calls, but rank 0 is
-// not behind.
+// The ranks were asked for their dumps at different moments. Rank 1 was asked later and has made more calls,
+// but rank 0 is not behind.
 TEST(Merge, MomentsAreNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -157,8 +157,8 @@ TEST(Merge, MomentsAreNoDelay) {
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
 }
 
-// Rank 0 was asked a minute after rank 1. If its operation began after rank 1 was asked, rank 1 may have
-// joined since then, so it does not count as behind.
+// Rank 0 was asked a minute after rank 1. If rank 0's operation began after rank 1 was asked, rank 1 may have
+// joined since then. So rank 1 does not count as behind.
 TEST(Merge, WhatBeganLaterIsNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});

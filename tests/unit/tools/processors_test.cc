@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The test invents the system's files.
+// The test writes its own versions of the system's files.
 class Processors : public ::testing::Test {
  protected:
   Processors() : root_(::testing::TempDir() + "tutti_processors_" + std::to_string(getpid())) {}

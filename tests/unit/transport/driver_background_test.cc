@@ -36,7 +36,7 @@ TEST(DriverBackground, DrivesWhenNoCallerDoes) {
 TEST(DriverBackground, PollsAtDeadlinesSetByCallersThatLeft) {
   Driver driver{DriverOptions{}};
   Polled polled(driver);
-  std::this_thread::sleep_for(5ms);  // by now the thread sleeps, with no deadline
+  std::this_thread::sleep_for(5ms);  // by now the background thread sleeps, with no deadline
   std::atomic<bool> fired{false};
   {
     const DriverGuard guard(driver);
@@ -66,7 +66,8 @@ TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
       if (brought) polled_after_task = true;
       return false;
     };
-    // When the thread asks, no work is left. But as it stops driving, it runs a task that brings some.
+    // When the background thread asks, no work is left. But while it stops driving, it runs a task that
+    // brings new work.
     polled.work_left = [&] {
       if (!posted) driver.post(task);
       posted = true;
@@ -88,7 +89,7 @@ TEST(DriverBackground, EndsThoughTheProgramHasClosedItsDescriptors) {
   };
   const std::set<int> before = descriptors();
   Driver driver{DriverOptions{}};
-  std::this_thread::sleep_for(20ms);  // by now the thread sleeps
+  std::this_thread::sleep_for(20ms);  // by now the background thread sleeps
   for (const int descriptor : descriptors()) {
     // close() itself would look like a race to the thread sanitizer.
     if (!before.contains(descriptor)) syscall(SYS_close, descriptor);
@@ -201,7 +202,7 @@ TEST(DriverFork, AChildIsToldAndDoesNotHang) {
   if (child == 0) {
     const bool told = driver->forked() && !driver->wait(never, soon()) && !driver->try_enter();
     char byte;
-    const bool closed = read(pipe.watched(), &byte, 1) == 0;  // it is /dev/null now
+    const bool closed = read(pipe.watched(), &byte, 1) == 0;  // the descriptor is /dev/null now
     driver.reset();
     _exit(told && closed ? 0 : 1);
   }

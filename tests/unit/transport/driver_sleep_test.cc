@@ -1,4 +1,5 @@
-// Tests that the driver keeps the deadlines of what it polls without a descriptor: docs/seams/sleep.md.
+// Tests that the driver keeps the deadlines of objects that it polls and that have no descriptor (see
+// docs/seams/sleep.md).
 #include <algorithm>
 #include <csignal>
 #include <thread>
@@ -14,7 +15,7 @@
 namespace tutti {
 namespace {
 
-// Sleeps that are rounded to whole milliseconds allow at most this many a second.
+// If sleeps are rounded to whole milliseconds, a `Ticker` ticks at most this often in a second.
 constexpr int most_in_milliseconds = 1000;
 
 DriverOptions sleeping_at_once() {
@@ -46,8 +47,8 @@ class Ticker {
   std::atomic<int> ticks_{0};
 };
 
-// Lets `pass_a_second` run until the ticker has ticked more often in one of its seconds than it could if
-// sleeps took whole milliseconds. A loaded machine may need several. Checks that the driver slept in between.
+// Calls `pass_a_second` until the ticker ticks more often in one call than it could if sleeps took whole
+// milliseconds. A loaded machine may need several calls. Also checks that the driver slept between ticks.
 template <typename PassASecond>
 void expect_to_tick_in_microseconds(const Ticker& ticker, PassASecond pass_a_second) {
   int most = 0;
@@ -90,8 +91,8 @@ TEST(DriverSleep, OfAnEventLoopIsNotRoundedToMilliseconds) {
   });
 }
 
-// A caller that begins something and then computes calls `wake`. Without that, the background thread would
-// wait for a pause in which no caller drives, here for 30 seconds.
+// A caller that begins something and then computes calls `wake`. Without this call, the background thread
+// would first wait until no caller has driven for some time, here for 30 seconds.
 TEST(DriverSleep, AWakeMakesTheBackgroundThreadKeepDeadlinesAtOnce) {
   DriverOptions options = sleeping_at_once();
   options.grace = 30s;
@@ -165,7 +166,7 @@ TEST(PollerSleep, EndsWhenItIsRungThoughItHasNoDeadline) {
   EXPECT_FALSE(poller.deliver());  // the poller answers its own bell
   const Deadline soon_over = Deadline::after(1500us);
   poller.sleep(soon_over);
-  EXPECT_TRUE(soon_over.expired());  // so it does not ring a second time
+  EXPECT_TRUE(soon_over.expired());  // so that ring does not end a second sleep
 }
 
 }  // namespace

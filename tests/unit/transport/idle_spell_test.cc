@@ -55,7 +55,7 @@ TEST_F(IdleSpellTest, SpinsAloneThenOffersTheProcessorThenIsOver) {
 TEST_F(IdleSpellTest, IsOverSoonWhereOthersWantTheProcessor) {
   for (int i = 0; i < 10; ++i) {
     spell_.begin(past_);
-    EXPECT_TRUE(spell_.is_spinning());  // earlier spells, cut short by others, did not count as vain
+    EXPECT_TRUE(spell_.is_spinning());  // spells that other threads cut short are not in vain
     EXPECT_TRUE(spell_.pass_time(past_ + microseconds(10)));
     EXPECT_TRUE(crowded_);
     EXPECT_FALSE(spell_.pass_time(past_ + microseconds(20)));
@@ -85,7 +85,7 @@ TEST_F(IdleSpellTest, SpinsOnWhereSpinningFindsSomething) {
 TEST_F(IdleSpellTest, LearnsFromALostTimeSlice) {
   spell_.begin(past_);
   EXPECT_TRUE(spell_.pass_time(past_));
-  spell_.end();  // an hour later by the clock
+  spell_.end();  // the clock says that an hour has passed
   spell_.begin(future_);
   EXPECT_FALSE(spell_.is_spinning());
 }

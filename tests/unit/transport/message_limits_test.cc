@@ -1,4 +1,4 @@
-// Tests the limits of messages in the form that addresses contain.
+// Tests the text of `MessageLimits`, which is part of a transport's address.
 #include "transport/message_limits.h"
 
 #include <gtest/gtest.h>

@@ -20,7 +20,7 @@ using conformance::Recv;
 using conformance::Send;
 using ::testing::HasSubstr;
 
-// Returns the writing end of a full pipe, so that a write blocks, with or without a reader.
+// Returns the writing end of a full pipe. A write to it blocks if there is a reader, and fails otherwise.
 int full_pipe(bool has_reader) {
   int ends[2];
   EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -130,8 +130,8 @@ TEST_P(ShmNoBell, IsNotTakenFromWhoWelcomes) {
 INSTANTIATE_TEST_SUITE_P(All, ShmNoBell, ::testing::ValuesIn(no_bells),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Ranks 0 and 1 share a segment with the test, which plays rank 2 and leads the segment. Instead of the bell
-// of each rank, the test sends them its own false bell.
+// Ranks 0 and 1 share a segment with the test, which plays rank 2 and leads the segment. The test sends both
+// ranks one false bell in place of the true bells of all ranks.
 class ShmFalseBells : public ::testing::Test {
  protected:
   ShmFalseBells() {
@@ -157,7 +157,7 @@ class ShmFalseBells : public ::testing::Test {
     raw.send(note, {memory.get(), false_bell.get(), false_bell.get(), false_bell.get()});
     return raw;
   }
-  // Returns how often the false bell has been rung since the last call. It passes each ring on to the true
+  // Returns how often the false bell has been rung since the last call. Passes each ring on to the true
   // bells, so that no thread sleeps for ever.
   int stolen_rings() {
     int count = 0;

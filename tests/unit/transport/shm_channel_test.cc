@@ -69,7 +69,7 @@ TEST_F(ShmPeer, CanSend) {
 }
 
 TEST_F(ShmPeer, WithAnImpossibleTailIsFoundOut) {
-  // The tail is far ahead, but still a whole number of lines, as a stray write might leave it.
+  // A stray write might leave such a tail. It is far ahead, but still a whole number of cache lines.
   for (int i = 0; i < 3; ++i) pipe->out().advance(ring);
   pipe->out().publish();
   pipe->wake_peer();
@@ -192,7 +192,14 @@ struct BothWays {
     nodes[0]->shut_down();
     other.join();
   }
-  // Starts a rank. `belief` is the shm address that this rank believes the other rank to have.
+  // Returns a false shm address of a rank: another listener's, but with the rank's own nonce. So whoever
+  // believes it still recognizes that rank when it connects.
+  std::string misled_to(const std::string& listener, int rank) const {
+    Address address = published_by(peers[static_cast<std::size_t>(rank)]).value();
+    address.name = listener;
+    return format(address);
+  }
+  // Starts a rank. If `belief` is not empty, the rank takes it for the shm address of the other rank.
   void start(int rank, const std::string& belief = {}) {
     const auto place = static_cast<std::size_t>(rank);
     MeshOptions options;
@@ -245,7 +252,7 @@ TEST(ShmFallback, WhoIsRefusedTakesTheOtherAlong) {
   const std::string name = "tutti-test-fallback-" + std::to_string(getpid());
   const Descriptor listener = listen_local(name).take();
   BothWays world;
-  world.start(0, format(Address{name, geteuid(), 5}));
+  world.start(0, world.misled_to(name, 1));
   world.start(1);
   Send send(300'000, collective(100), 7), other(10, collective(101), 8);
   Recv recv(300'000, 0, collective(100)), second(10, 0, collective(101));
@@ -300,7 +307,7 @@ TEST(ShmFallback, WhoMapsOtherMemoryIsTold) {
   const std::string name = "tutti-test-proof-" + std::to_string(getpid());
   const Descriptor listener = listen_local(name).take();
   BothWays world;
-  world.start(0, format(Address{name, geteuid(), 5}));
+  world.start(0, world.misled_to(name, 1));
   world.start(1);
   Recv recv(8, 1, collective(1));
   world.nodes[0]->post(recv);  // receiving makes rank 0 connect

@@ -391,8 +391,8 @@ TEST_F(ShmStranger, AFloodIsBounded) {
 }
 
 TEST_F(ShmStranger, WishesThatNobodyShares) {
-  // A hundred connections ask for segments that nobody else asks for. Rank 0 keeps only some of them, and
-  // none once the peer is gone.
+  // A hundred connections ask for segments that nobody else asks for. Rank 0 keeps only some of these
+  // connections, and closes the rest. Once the peer is gone, rank 0 keeps none.
   const RawBell bell;
   const int before = open_descriptors();
   {

@@ -32,7 +32,7 @@ inline std::unique_ptr<Node> make_node(int rank, std::vector<PeerInfo> peers,
   return std::make_unique<Node>(std::move(options), true);
 }
 
-// A `World` has ranks with a shm transport in this process.
+// A `World` has several ranks in this process, each with a shm transport.
 struct World {
   std::vector<PeerInfo> peers;
   std::vector<std::unique_ptr<Node>> nodes;
@@ -161,7 +161,7 @@ inline Note connect_note(const World& world, int from, int to, std::uint64_t rin
   return note;
 }
 
-// A `RawBell` is a bell of the test, whose descriptor it can send to ranks.
+// A `RawBell` is a bell of the test. The test can send the bell's descriptor to ranks.
 class RawBell {
  public:
   RawBell() {

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 constexpr microseconds longest(50);
 constexpr milliseconds a_slice(3);
 
-// Returns how many of the next waits must not spin, up to the first that may.
+// Returns how many waits must not spin before the next one that may spin.
 int skipped(SpinPolicy& policy) {
   int waits = 0;
   while (policy.begin().count() == 0) ++waits;
@@ -47,7 +47,7 @@ TEST(SpinPolicy, SleepsForLongAfterALostTimeSlice) {
   policy.end(false, a_slice);
   EXPECT_EQ(skipped(policy), 2 * first);
   for (int i = 0; i < 20; ++i) policy.end(false, a_slice);
-  EXPECT_LT(skipped(policy), 10'000);  // it tries again
+  EXPECT_LT(skipped(policy), 10'000);  // the policy allows spins again at some point
 }
 
 TEST(SpinPolicy, ForgetsWhatWasLongAgo) {

@@ -160,8 +160,8 @@ TEST(StreamCancel, RecvAtEveryByte) {
   EXPECT_GT(refused, 5);
 }
 
-// Once half of the message is in the buffer, the test claims it (0), claims it and gives it up (1), or
-// discards it (2).
+// When half of a message has arrived, the test either claims the message (0), claims it and then cancels the
+// receive (1), or discards it (2).
 TEST(StreamCancel, ClaimedHalfway) {
   for (const int what : {0, 1, 2}) {
     StreamPair pair(small_limits);

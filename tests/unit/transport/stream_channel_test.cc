@@ -150,8 +150,8 @@ TEST(Stream, UnexpectedMessagesAreBounded) {
   for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(sends[i].ok() && recvs[i].ok()) << i;
 }
 
-// While one message stays unclaimed, every other message that fits into the free half of the window gets
-// through.
+// While one message stays unclaimed, every other message still gets through if it fits into half of the
+// credit. The other half may be on its way back.
 TEST(Stream, CreditComesBackBeforeAnybodyStalls) {
   StreamPair pair(small_limits);
   TestSend held(100, 9999);

@@ -4,7 +4,7 @@
 #include "tests/unit/transport/stream_pair.h"
 #include "transport/stream/remote_memory.h"
 
-// Tests of grants (docs/seams/grants.md) over a pipe whose remote writes end when the test says so.
+// This file tests grants (docs/seams/grants.md) over a pipe. The test decides when a remote write ends.
 namespace tutti {
 namespace {
 
@@ -35,7 +35,7 @@ struct StreamGrants : ::testing::Test {
     pair.b->write_remotely(of_b);
   }
   void make_late() { pair.a->late_writes = pair.b->late_writes = true; }
-  // Posts a message of `bytes` bytes, and receives it into registered memory unless `staged`.
+  // Posts `recv` and `send`. The memory of `recv` is registered unless `staged`.
   void post(TestSend& send, TestRecv& recv, bool staged = false) {
     if (!staged) of_b.regions.emplace_back(recv.memory);
     pair.owner_b.recv(recv);
@@ -128,8 +128,8 @@ TEST_F(StreamGrants, ACancelledSendEndsWhenItsWriteHasEnded) {
   }
 }
 
-// The receiver answers a message with a grant, while the sender cancels the message and begins another one
-// with the same place in its table. The late grant is ignored.
+// The receiver answers a message with a grant. Meanwhile, the sender cancels the message and begins another,
+// which gets the same place in the sender's table. The sender ignores the late grant.
 TEST_F(StreamGrants, ALateGrantIsIgnored) {
   TestSend first(1000, 1), second(1000, 2);
   TestRecv first_recv(1000, 1), second_recv(1000, 2);
@@ -143,7 +143,7 @@ TEST_F(StreamGrants, ALateGrantIsIgnored) {
   EXPECT_EQ(first_recv.memory, std::vector<std::byte>(1000));
 }
 
-// When the connection ends, operations end once no write is under way any more.
+// After the connection has ended, an operation ends only when none of its remote writes is under way.
 TEST_F(StreamGrants, AfterAFailureOperationsWaitForWrites) {
   for (const bool clean : {false, true}) {
     Regions memory_a, memory_b;

@@ -73,8 +73,8 @@ TEST(TcpCrossConnect, StormOfFour) { storm(4, 30); }
 TEST(TcpCrossConnect, StormOfEight) { storm(8, 6); }
 
 TEST(TcpCrossConnect, TheOtherDirectionHelpsWhereOneIsBlocked) {
-  // Nothing listens at the address that rank 0 has for rank 1; rank 1's address for rank 0 is right. If both
-  // attempts succeeded, rank 0's would win.
+  // Rank 0 has a wrong address for rank 1, where nothing listens. Rank 1 has the right address for rank 0. If
+  // both ranks could connect, rank 0's connection would win.
   auto zero = create({}).take(), one = create({}).take();
   const std::string address_0 = zero->address(), address_1 = one->address();
   auto node_0 =

@@ -92,7 +92,7 @@ TEST(TcpStrangers, HellosOfTheWrongKindAreRefused) {
   add(Verdict::stranger, [](Hello& hello) { ++hello.to_nonce; });
   add(Verdict::stranger, [](Hello& hello) { ++hello.from_nonce; });
   add(Verdict::stranger, [](Hello& hello) { hello.from = 2; });  // with rank 1's nonce
-  add(Verdict::gone, [](Hello& hello) { hello.stripe = 1; });    // there is no connection to belong to
+  add(Verdict::gone, [](Hello& hello) { hello.stripe = 1; });    // the stripe belongs to no connection
   for (const auto& [hello, verdict] : cases) {
     RawSocket stranger(world.addresses[0]);
     stranger.send(encode(hello));
@@ -128,7 +128,7 @@ TEST(TcpStrangers, WhoIsWelcomeAndThenTalksNonsenseHurtsItselfOnly) {
   rank_1.send(nonsense);
   EXPECT_EQ(recv.wait().code(), Code::protocol_error) << recv.status.to_string();
   expect_exchange(world[0], 0, world[2], 2, 1);
-  // Rank 0 has given up rank 1. The real rank 1 learns this and does not wait.
+  // Rank 0 has given up on rank 1. The real rank 1 learns this and does not wait.
   Send send(8, collective(2), 1);
   world[1].post(0, send);
   EXPECT_EQ(send.wait().code(), Code::peer_lost) << send.status.to_string();

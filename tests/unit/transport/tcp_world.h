@@ -81,7 +81,7 @@ inline void expect_exchange(Node& a, int rank_a, Node& b, int rank_b, std::uint6
   EXPECT_TRUE(from_b.wait().ok() && from_b.holds(2)) << from_b.status.to_string();
 }
 
-// A `RawSocket` is a stranger's socket.
+// A `RawSocket` is a plain TCP socket. With it, a test plays a foreign program or a misbehaving peer.
 class RawSocket {
  public:
   explicit RawSocket(const std::string& address, const char* from = "127.0.0.1")
@@ -132,7 +132,7 @@ class RawSocket {
   bool closed_ = false;
 };
 
-// `OpenSockets` counts this process's sockets that listen, and those that are connected.
+// `OpenSockets` counts this process's listening sockets and its connected sockets.
 struct OpenSockets {
   int listening = 0;
   int connected = 0;
