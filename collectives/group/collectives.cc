@@ -72,25 +72,20 @@ Work Collectives::issue_checked(const Call& call, const Problem& problem, const 
   return parts_.gate.launch(operation);
 }
 
-// A library may carry out the call. If none does, host memory is this library's own business.
+// A library may carry out the call. If none does, host memory is this library's own business. So are
+// algorithms that are named, and its own calls, which must work without any other library.
 Work Collectives::issue_specially(const Call& call, const Problem& problem, Fingerprint print,
                                   const CallOptions& options) {
   const Result<std::uint8_t> algorithm = requested_algorithm(call.kind, options);
   if (!algorithm.ok()) return parts_.live.refuse(print, algorithm.status());
   print.algorithm = *algorithm;
-  const Result<Library*> library = choose(print);
-  if (library.ok()) return offloaded_.issue(call, print, options, **library);
-  if (options.stream != nullptr) return parts_.live.refuse(print, useless_stream(library.status().message()));
-  if (print.on_device)
-    return offloaded_.refuse_together(call, print, options, useless_memory(library.status().message()));
-  return issue_checked(call, problem, print, options);
-}
-
-// The library's own calls must work without any other, and an algorithm that is named is its own, too.
-Result<Library*> Collectives::choose(const Fingerprint& print) {
-  if (print.part_of != Composite::none || print.algorithm != 0)
-    return Status(Code::unsupported, "a call that names an algorithm is never given to another library");
-  return offloading_.choose(print);
+  const bool own = print.algorithm != 0 || print.part_of != Composite::none;
+  Library* const library = own ? nullptr : offloading_.choose(print);
+  if (library != nullptr) return offloaded_.issue(call, print, options, *library);
+  if (options.stream == nullptr && !print.on_device) return issue_checked(call, problem, print, options);
+  const std::string why = own ? "the call names an algorithm" : offloading_.why_none(print);
+  if (options.stream != nullptr) return parts_.live.refuse(print, useless_stream(why));
+  return offloaded_.refuse_together(call, print, options, useless_memory(why));
 }
 
 void Collectives::start(Operation& operation) {

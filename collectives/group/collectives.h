@@ -48,7 +48,6 @@ class Collectives final : public OperationOwner {
   // Issues a call that has options or device memory, or that a library may carry out.
   Work issue_specially(const Call& call, const Problem& problem, Fingerprint print,
                        const CallOptions& options);
-  Result<Library*> choose(const Fingerprint& print);
 
   const Parts parts_;
   const Registry& registry_;

@@ -12,16 +12,19 @@ namespace tutti {
 // `Peers` are the members for whom a session is opened, as its library sees them.
 class OffloadedCollectives::Peers final : public OffloadPeers {
  public:
-  Peers(OffloadedCollectives& owner, Deadline deadline) : owner_(owner), deadline_(deadline) {}
+  Peers(OffloadedCollectives& owner, Memory memory, Deadline deadline)
+      : owner_(owner), memory_(memory), deadline_(deadline) {}
 
   int rank() const override { return owner_.parts_.members.rank(); }
   std::span<const PeerInfo* const> members() const override { return owner_.offloading_.peers(); }
+  Memory memory() const override { return memory_; }
   Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine) override;
   Status status() const override { return owner_.parts_.failure.status(); }
   Deadline deadline() const override { return deadline_; }
 
  private:
   OffloadedCollectives& owner_;
+  const Memory memory_;
   const Deadline deadline_;
 };
 
@@ -104,12 +107,14 @@ Work OffloadedCollectives::issue_first(const Call& call, const Fingerprint& prin
   if (!made.ok()) return parts_.live.refuse(print, made.status());
   Operation& operation = **made;
   const Deadline deadline = Deadline::after(operation.timeout);
+  const Memory memory = call.in.memory != Memory() ? call.in.memory : call.out.memory;
   OffloadedExecution& execution = *operation.offloaded;
   operation.executing = true;
   execution.expect(library);
   Work work = parts_.gate.launch(operation);
-  const Status opened =
-      driver.wait(execution.witness_over(), Deadline::never()) ? open(library, deadline) : driver.status();
+  const Status opened = driver.wait(execution.witness_over(), Deadline::never())
+                            ? open(library, memory, deadline)
+                            : driver.status();
   if (opened.ok()) {
     execution.issue(operation.own_call(call), options.stream);
   } else {
@@ -120,9 +125,9 @@ Work OffloadedCollectives::issue_first(const Call& call, const Fingerprint& prin
 }
 
 // If the session cannot be opened, the communicator fails with the first cause on all ranks.
-Status OffloadedCollectives::open(Library& library, Deadline deadline) {
+Status OffloadedCollectives::open(Library& library, Memory memory, Deadline deadline) {
   if (const Status failed = parts_.failure.status(); !failed.ok()) return failed;
-  Peers peers(*this, deadline);
+  Peers peers(*this, memory, deadline);
   const Status opened = offloading_.open(library, peers);
   if (opened.ok()) return opened;
   const Status why(opened.code(), library.here + " cannot be opened: " + opened.message(),

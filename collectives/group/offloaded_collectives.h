@@ -43,7 +43,7 @@ class OffloadedCollectives {
 
   Result<Operation*> make(const Call& call, const Fingerprint& print, const CallOptions& options);
   Work issue_first(const Call& call, const Fingerprint& print, const CallOptions& options, Library& library);
-  Status open(Library& library, Deadline deadline);
+  Status open(Library& library, Memory memory, Deadline deadline);
 
   const Parts parts_;
   Offloading& offloading_;

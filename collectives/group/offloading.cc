@@ -18,20 +18,29 @@ Offloading::Offloading(const Members& members, const World& world)
   }
 }
 
-Result<Library*> Offloading::choose(const Fingerprint& call) {
+Library* Offloading::choose(const Fingerprint& call) {
+  const std::lock_guard lock(mutex_);
+  for (const std::unique_ptr<Slot>& slot : slots_) {
+    if (judge(*slot, call).ok()) return &slot->library;
+  }
+  return nullptr;
+}
+
+std::string Offloading::why_none(const Fingerprint& call) {
   const std::lock_guard lock(mutex_);
   std::string reasons;
   for (const std::unique_ptr<Slot>& slot : slots_) {
-    const Offload& offload = *slot->library.offload;
-    Status usable = offload.takes(call);
-    if (usable.ok()) {
-      if (!slot->fits) slot->fits = fit(offload);
-      usable = *slot->fits;
-    }
-    if (usable.ok()) return &slot->library;
-    reasons += (reasons.empty() ? "" : "; ") + slot->library.name + ": " + usable.message();
+    reasons += (reasons.empty() ? "" : "; ") + slot->library.name + ": ";
+    reasons += judge(*slot, call).message();
   }
-  return Status(Code::unsupported, reasons.empty() ? "no library is loaded" : reasons);
+  return reasons.empty() ? "no library is loaded" : reasons;
+}
+
+Status Offloading::judge(Slot& slot, const Fingerprint& call) {
+  const Offload& offload = *slot.library.offload;
+  if (Status taken = offload.takes(call); !taken.ok()) return taken;
+  if (!slot.fits) slot.fits = fit(offload);
+  return *slot.fits;
 }
 
 std::span<const PeerInfo* const> Offloading::peers() {
@@ -77,6 +86,7 @@ void Offloading::abort(const Status& why) {
 }
 
 void Offloading::close() {
+  if (slots_.empty()) return;
   {
     const DriverGuard guard(driver_);
     for (const std::unique_ptr<Slot>& slot : slots_) {

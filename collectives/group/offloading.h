@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <tutti/status.h>
@@ -24,11 +25,12 @@ class Offloading {
  public:
   Offloading(const Members& members, const World& world);
 
-  // Returns whether `choose` may succeed for calls on host memory.
+  // Returns whether `choose` may find a library for a call on host memory.
   bool takes_host_memory() const { return takes_host_memory_; }
-  // Returns the library for a call. If there is none, returns `unsupported` with the reason. All members get
-  // the same answer.
-  Result<Library*> choose(const Fingerprint& call);
+  // Returns the library for a call; null if there is none. All members get the same answer.
+  Library* choose(const Fingerprint& call);
+  // Returns why there is no library for a call.
+  std::string why_none(const Fingerprint& call);
   // Opens the library's session. It blocks, and must be called once on a thread that does not drive.
   Status open(Library& library, OffloadPeers& peers);
   // Returns the members in the order of their ranks.
@@ -45,6 +47,8 @@ class Offloading {
     std::optional<Status> fits;  // once it is known
   };
   std::span<const PeerInfo* const> peers_locked();
+  // Returns ok, or why this library is not for the call.
+  Status judge(Slot& slot, const Fingerprint& call);
   Status fit(const Offload& offload);
 
   const Members& members_;

@@ -273,6 +273,27 @@ TEST_P(OffloadOfMany, AnOpeningThatFailsOnOneRankFailsTheCommunicatorOnAll) {
   EXPECT_EQ(library->sessions, 0);
 }
 
+TEST_P(OffloadOfMany, AnOpeningKnowsTheMembersAndTheirMemory) {
+  const auto opening = [this](OffloadPeers& peers) {
+    EXPECT_EQ(peers.memory(), Memory::cuda(5));
+    EXPECT_EQ(peers.members().size(), static_cast<std::size_t>(size()));
+    EXPECT_EQ(peers.members()[static_cast<std::size_t>(peers.rank())]->rank, peers.rank());
+    EXPECT_LE(peers.deadline().remaining(), std::chrono::seconds(60));
+    const std::array<std::byte, 2> mine = {std::byte{7}, static_cast<std::byte>(peers.rank())};
+    const auto all = peers.exchange(mine);
+    EXPECT_TRUE(all.ok()) << all.status().to_string();
+    for (std::size_t rank = 0; all.ok() && 2 * rank < all->size(); ++rank)
+      EXPECT_EQ((*all)[2 * rank + 1], static_cast<std::byte>(rank));
+    return Status();
+  };
+  Cluster ranks(size(), with(make_library({.opening = opening}), transport()));
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(3, 1);
+    const CallOptions soon{.timeout = std::chrono::seconds(60)};
+    EXPECT_TRUE(outcome(comm.broadcast(on_device(data, 5), 0, soon)).ok());
+  });
+}
+
 // An opening of a library may block without exchanging anything.
 TEST_P(OffloadOfMany, AnOpeningThatHangsTimesOutOnAllRanks) {
   const auto opening = [](OffloadPeers& peers) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tutti/deadline.h>
+#include <tutti/memory.h>
 #include <tutti/status.h>
 
 #include "core/call.h"
@@ -57,6 +58,8 @@ class OffloadPeers {
   // Return this rank's number in the communicator, and the members in the order of their ranks there.
   virtual int rank() const = 0;
   virtual std::span<const PeerInfo* const> members() const = 0;
+  // Returns the memory in which this rank's buffers of the first call lie.
+  virtual Memory memory() const = 0;
   // Returns the texts of all members, in the order of their ranks. All members must pass texts of equal
   // length. This is a collective of the communicator; it blocks.
   virtual Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine) = 0;
