@@ -23,6 +23,10 @@
  * TUTTI_ERROR_UNSUPPORTED on all ranks. Any other failed collective, a timeout or a lost peer fails the whole
  * communicator: every pending and later operation ends with that first cause.
  *
+ * A library that carries out whole collectives may have been added, for device memory usually. The first such
+ * collective of each communicator opens that library, so it blocks until all ranks have made it; inside a
+ * tutti_work_then callback it is TUTTI_ERROR_INVALID_ARGUMENT.
+ *
  * Threads. Any thread may call any function, but threads that issue collectives on one communicator must
  * order themselves, since collectives match by order of issue. Free each handle once, when no other thread is
  * inside a call on it. A forked child may only free handles of its parent and call tutti_init again.

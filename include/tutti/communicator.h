@@ -119,11 +119,15 @@ class TUTTI_API Registration {
 //
 // Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots,
 // overlaps or different memory for input and output. `unsupported` means a reduction that is not defined on
-// the type, or a call with a stream or a region. A call with either error does not count as an operation. A
-// collective on device memory that nothing can use (see `Memory`) does count: it ends with `unsupported` on
-// all ranks, and the communicator remains usable. Any other failed collective, a timeout or a lost peer fails
-// the whole communicator: every pending and later operation ends with that first cause. `split`, `group`,
-// `allocate` and `shrink` block, and throw `Error`.
+// the type, a stream that nothing can follow, or a region. A call with either error does not count as an
+// operation. A collective on device memory that nothing can use (see `Memory`) does count: it ends with
+// `unsupported` on all ranks, and the communicator remains usable. Any other failed collective, a timeout or
+// a lost peer fails the whole communicator: every pending and later operation ends with that first cause.
+// `split`, `group`, `allocate` and `shrink` block, and throw `Error`.
+//
+// A library that carries out whole collectives may have been added, for device memory usually. The first
+// such collective of each communicator opens that library, so it blocks until all ranks have made it; inside
+// a `then` callback it is `invalid_argument`.
 //
 // Thread rule: any thread may call, but threads that issue collectives on one communicator must order
 // themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in
