@@ -1,5 +1,7 @@
 #include "collectives/group/collectives.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -17,6 +19,14 @@ Result<std::uint8_t> requested_algorithm(CollectiveKind kind, const CallOptions&
   return Status(Code::invalid_argument, "no algorithm \"" + std::string(options.algorithm) + "\" for " +
                                             std::string(to_string(kind)) +
                                             "; it has: " + algorithm_names(kind));
+}
+
+// Returns whether a call has options, device memory or, possibly, a library that carries it out. Few
+// instructions decide that, since the smallest calls pass here.
+bool is_special(const CallOptions& options, const Fingerprint& print, std::size_t host_libraries) {
+  const std::size_t any = options.algorithm.size() | reinterpret_cast<std::uintptr_t>(options.stream) |
+                          reinterpret_cast<std::uintptr_t>(options.region) | host_libraries;
+  return any != 0 || print.on_device;
 }
 
 }  // namespace
@@ -41,7 +51,7 @@ Work Collectives::issue(const Call& call, const CallOptions& options) {
   if (!problem.ok()) return parts_.live.refuse(print, problem.status());
   problem->topology = &members.topology();
   problem->window_bytes = parts_.shared.window_bytes();
-  if (!is_plain(options) || print.on_device || offloading_.takes_host_memory())
+  if (is_special(options, print, offloading_.host_libraries()))
     return issue_specially(call, *problem, print, options);
   return issue_checked(call, *problem, print, options);
 }

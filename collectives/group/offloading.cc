@@ -9,7 +9,7 @@ namespace tutti {
 Offloading::Offloading(const Members& members, const World& world)
     : members_(members), mesh_(*world.mesh), driver_(world.engine->driver) {
   for (const std::unique_ptr<Offload>& offload : world.offloads) {
-    takes_host_memory_ |= offload->takes_host_memory();
+    host_libraries_ += offload->takes_host_memory() ? 1 : 0;
     Slot& slot = *slots_.emplace_back(std::make_unique<Slot>());
     slot.library.offload = offload.get();
     slot.library.name = offload->name();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,8 +26,8 @@ class Offloading {
  public:
   Offloading(const Members& members, const World& world);
 
-  // Returns whether `choose` may find a library for a call on host memory.
-  bool takes_host_memory() const { return takes_host_memory_; }
+  // Returns how many libraries may carry out calls on host memory.
+  std::size_t host_libraries() const { return host_libraries_; }
   // Returns the library for a call; null if there is none. All members get the same answer.
   Library* choose(const Fingerprint& call);
   // Returns why there is no library for a call.
@@ -54,7 +55,7 @@ class Offloading {
   const Members& members_;
   const Mesh& mesh_;
   Driver& driver_;
-  bool takes_host_memory_ = false;
+  std::size_t host_libraries_ = 0;
   std::mutex mutex_;                          // of `fits` and the next member
   std::vector<const PeerInfo*> peers_;        // empty until they are needed
   std::vector<std::unique_ptr<Slot>> slots_;  // in order of preference
