@@ -173,7 +173,7 @@ TEST_P(DeviceMemoryOfMany, ARankThatNeverMakesTheCallMakesItTimeOut) {
     const Work late = comm.broadcast({device_output, 7, DataType::int64, Memory::cuda(1)}, 0);
     const Status status = outcome(late);
     EXPECT_EQ(status.code(), Code::timeout) << status.to_string();
-    EXPECT_THAT(status.message(), HasSubstr("on a device) #0 after 0.3"));
+    EXPECT_THAT(status.message(), HasSubstr("on a device) #0 after "));
   });
 }
 

@@ -11,7 +11,7 @@ namespace {
 // These are more polls than a member that has nothing to do gets.
 constexpr int many = 2000;
 
-class Counted final : public ActiveGroups::Member {
+class PollCounter final : public ActiveGroups::Member {
  public:
   using Member::Member;
   bool poll() override {
@@ -44,7 +44,7 @@ class ActiveGroupsTest : public ::testing::Test {
 
   Driver driver_{{.background = false}};
   ActiveGroups groups_{driver_};
-  Counted first_{groups_}, second_{groups_};
+  PollCounter first_{groups_}, second_{groups_};
 };
 
 TEST_F(ActiveGroupsTest, AMemberThatHasNothingToDoIsLeftAlone) {
