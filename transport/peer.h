@@ -18,8 +18,8 @@ struct PeerInfo {
   std::int64_t pid = 0;
   std::string boot_id;                  // equal for all ranks on one machine, even in different containers
   std::uint64_t network_namespace = 0;  // inode number; only ranks of one namespace can share memory
-  std::map<std::string, std::string> addresses;  // transport name -> its opaque address
-  std::map<std::string, std::string> offloads;   // name -> facts (transport/offload/offload.h)
+  std::map<std::string, std::string> addresses;      // transport name -> its opaque address
+  std::map<std::string, std::string> offloads = {};  // name -> facts (transport/offload/offload.h)
 
   // Returns a text such as "rank 3 (host b, pid 4711)".
   std::string describe() const {
