@@ -255,22 +255,21 @@ Status check(const Transfer& transfer, int size) {
     return invalid("a buffer is larger than memory can be");
   }
   if (transfer.buffer.count != 0 && transfer.buffer.data == nullptr) return invalid("the buffer is null");
-  return transfer.buffer.memory == Memory() ? Status() : useless_memory();
+  return transfer.buffer.memory == Memory() ? Status() : useless_memory(no_messages);
 }
 
-Status check(const CallOptions& options) {
-  if (options.stream != nullptr) {
-    return Status(Code::unsupported,
-                  "nothing here can follow a stream: wait for the stream before the call, and pass none");
-  }
-  if (options.region != nullptr)
-    return Status(Code::unsupported, "nothing here can use a registered region: pass none");
-  return Status();
+Status useless_region() {
+  return Status(Code::unsupported, "nothing here can use a registered region: pass none");
 }
 
-Status useless_memory() {
-  return Status(Code::unsupported,
-                "nothing here can use the memory of a CUDA device: copy the elements to host memory first");
+Status useless_stream(std::string_view why) {
+  return Status(Code::unsupported, "nothing here can follow a stream (" + std::string(why) +
+                                       "): wait for the stream before the call, and pass none");
+}
+
+Status useless_memory(std::string_view why) {
+  return Status(Code::unsupported, "nothing here can use the memory of a CUDA device (" + std::string(why) +
+                                       "): copy the elements to host memory first");
 }
 
 }  // namespace tutti

@@ -2,28 +2,16 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include <tutti/communicator.h>
 #include <tutti/status.h>
 
 #include "collectives/schedule/problem.h"
+#include "core/call.h"
 #include "core/fingerprint.h"
 
 namespace tutti {
-
-// A `Call` is one call of a collective as the user makes it. It does not own the elements, the reduction or
-// the counts. A buffer that this rank does not need (the output of a reduce on a rank other than the root) is
-// ignored.
-struct Call {
-  CollectiveKind kind = CollectiveKind::barrier;
-  Composite part_of = Composite::none;
-  ConstBuffer in = {};
-  Buffer out = {};
-  const ReduceOp* op = &ReduceOp::sum;
-  int root = 0;
-  std::span<const std::uint64_t> in_counts = {};
-  std::span<const std::uint64_t> out_counts = {};
-};
 
 // Returns whether two calls of one kind are equal, including the pointers. Calls that have counts are never
 // equal.
@@ -51,10 +39,12 @@ Result<Problem> check(const Call& call, int rank, int size);
 // unsupported if the buffer lies in device memory.
 Status check(const Transfer& transfer, int size);
 
-// Returns `unsupported` if the options name a stream or a region. Does not check the algorithm.
-Status check(const CallOptions& options);
-
-// Returns the error of a call on memory that nothing in the library can use.
-Status useless_memory();
+// These return the errors of a call with a registered region, which nothing uses; of one with a stream that
+// nothing can follow; and of one on device memory that nothing can use. `why` says why no other library
+// carries out the call.
+inline constexpr std::string_view no_messages = "no library carries out messages";
+Status useless_region();
+Status useless_stream(std::string_view why);
+Status useless_memory(std::string_view why);
 
 }  // namespace tutti

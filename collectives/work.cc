@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 
 #include <tutti/work.h>
@@ -86,6 +87,16 @@ bool Work::wait_for(std::chrono::nanoseconds timeout) {
   }
   throw_if_failed(operation_->status());
   return true;
+}
+
+// While this thread drives, the operation cannot end.
+void Work::wait_on(void* stream) {
+  if (operation_ == nullptr) return;
+  Driver& driver = operation_->engine().driver;
+  if (driver.forked()) throw Error(forked_child().with_context(operation_->describe()));
+  std::optional<DriverGuard> guard;
+  if (!driver.driven_by_this_thread()) guard.emplace(driver);
+  throw_if_failed(operation_->wait_on(stream));
 }
 
 bool Work::done() const { return operation_ == nullptr || operation_->is_done(); }

@@ -39,7 +39,7 @@ bool get(NoteReader& reader, CallNote& note) {
   good &= get(reader, ReduceOp::Kind::user, note.call.op);
   note.call.algorithm = reader.get<std::uint8_t>();
   Composite part_of{};
-  good &= get(reader, Composite::group, part_of);
+  good &= get(reader, Composite::offload, part_of);
   note.call.part_of = part_of;
   const auto on_device = reader.get<std::uint8_t>();
   note.call.on_device = on_device != 0;

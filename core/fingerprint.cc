@@ -51,6 +51,8 @@ std::string_view name_of(const Fingerprint& call) {
       return "allocate";
     case Composite::group:
       return "group";
+    case Composite::offload:
+      return "offload";
     case Composite::none:
       break;
   }

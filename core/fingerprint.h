@@ -15,7 +15,7 @@
 namespace tutti {
 
 // A `Composite` is a user's call that consists of several collectives.
-enum class Composite : std::uint8_t { none, init, split, allocate, group };
+enum class Composite : std::uint8_t { none, init, split, allocate, group, offload };
 
 // A `Fingerprint` describes a call; it must be equal on all ranks of a collective. It travels in every
 // message header, so that a rank that makes another call gets an error that describes both calls.

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 
 namespace tutti {
+
+// A rank has at most this many offloads, whose facts have at most this many bytes.
+inline constexpr std::size_t max_offloads = 8;
+inline constexpr std::size_t max_offload_facts = 512;
 
 // `PeerInfo` is what every rank knows about every other rank after `init`.
 struct PeerInfo {
@@ -13,7 +18,8 @@ struct PeerInfo {
   std::int64_t pid = 0;
   std::string boot_id;                  // equal for all ranks on one machine, even in different containers
   std::uint64_t network_namespace = 0;  // inode number; only ranks of one namespace can share memory
-  std::map<std::string, std::string> addresses;  // transport name -> its opaque address
+  std::map<std::string, std::string> addresses;      // transport name -> its opaque address
+  std::map<std::string, std::string> offloads = {};  // name -> facts (transport/offload/offload.h)
 
   // Returns a text such as "rank 3 (host b, pid 4711)".
   std::string describe() const {

@@ -23,6 +23,10 @@ int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done) {
   });
 }
 
+int tutti_work_wait_on(tutti_work* work, void* stream) {
+  return guarded([&] { checked(work, "the work").work.wait_on(stream); });
+}
+
 int tutti_work_test(const tutti_work* work) { return work == nullptr || work->work.done() ? 1 : 0; }
 
 int tutti_work_status(const tutti_work* work) {

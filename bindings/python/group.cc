@@ -232,8 +232,9 @@ void bind_group(nb::module_& module) {
   nb::class_<Group> group(
       module, "Communicator", nb::is_weak_referenceable(),
       "A group of ranks that compute together. Every rank calls the same collectives in the same order; each "
-      "call starts at once and returns a Work. Arrays must not be touched until that is over. Calls take "
-      "timeout= (seconds), algorithm= (a name), stream= and region= (numbers that nothing uses).");
+      "call starts at once, takes timeout= (seconds), algorithm= (a name) and stream= (of CUDA), and returns "
+      "a "
+      "Work. Arrays must not be touched until that is over.");
   group
       .def_prop_ro(
           "rank", [](const Group& self) { return self.open()->rank(); },

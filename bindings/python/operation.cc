@@ -89,6 +89,11 @@ bool Operation::wait(std::optional<double> timeout) {
   return true;
 }
 
+void Operation::wait_on(std::uintptr_t stream) {
+  const nb::gil_scoped_release released;
+  work_.wait_on(reinterpret_cast<void*>(stream));
+}
+
 nb::object Operation::error() const { return error_object(work_.status()); }
 
 void Operation::then(nb::callable callback) {
@@ -118,6 +123,9 @@ void bind_work(nb::module_& module) {
            "Returns True when the operation is over, and raises the error if it failed. Returns False if it "
            "still runs after `timeout` seconds, and then it continues. Other threads run meanwhile, and "
            "Ctrl-C ends the wait.")
+      .def("wait_on", &Operation::wait_on, nb::arg("stream"),
+           "Makes a CUDA stream, given by its address, wait until the library that carries out the operation "
+           "has done so. Returns at once. Raises UnsupportedError if no library carries it out.")
       .def("done", &Operation::done, "Whether it is over, successfully or not.")
       .def("error", &Operation::error, "Why it failed; None while it runs and after success.")
       .def("then", &Operation::then, nb::arg("callback"),

@@ -32,6 +32,7 @@ class Operation {
   // Returns false if the operation is still running after `timeout` seconds. Signal handlers run meanwhile,
   // and Ctrl-C ends the wait.
   bool wait(std::optional<double> timeout);
+  void wait_on(std::uintptr_t stream);
   bool done() const { return work_.done(); }
   nb::object error() const;
   void then(nb::callable callback);

@@ -1,5 +1,7 @@
 #include "collectives/group/collectives.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -11,7 +13,7 @@ namespace {
 
 // Returns the id of the algorithm that the options name; 0 if they name none.
 Result<std::uint8_t> requested_algorithm(CollectiveKind kind, const CallOptions& options) {
-  if (const Status usable = check(options); !usable.ok()) return usable;
+  if (options.region != nullptr) return useless_region();
   if (options.algorithm.empty()) return std::uint8_t{0};
   if (const Algorithm* found = find_algorithm(kind, options.algorithm)) return found->id;
   return Status(Code::invalid_argument, "no algorithm \"" + std::string(options.algorithm) + "\" for " +
@@ -19,15 +21,26 @@ Result<std::uint8_t> requested_algorithm(CollectiveKind kind, const CallOptions&
                                             "; it has: " + algorithm_names(kind));
 }
 
+// Returns whether a call has options, device memory or, possibly, a library that carries it out. Few
+// instructions decide that, since the smallest calls pass here.
+bool is_special(const CallOptions& options, const Fingerprint& print, std::size_t host_libraries) {
+  const std::size_t any = options.algorithm.size() | reinterpret_cast<std::uintptr_t>(options.stream) |
+                          reinterpret_cast<std::uintptr_t>(options.region) | host_libraries;
+  return any != 0 || print.on_device;
+}
+
 }  // namespace
 
 Collectives::Collectives(const Parts& parts, const Selector& selector, const Registry& registry,
-                         Arbitration& arbitration)
+                         Arbitration& arbitration, Offloading& offloading)
     : parts_(parts),
       registry_(registry),
       arbitration_(arbitration),
+      offloading_(offloading),
       cache_(selector),
-      habits_(parts, *this) {}
+      habits_(parts, *this),
+      offloaded_(parts, offloading, cache_, *this,
+                 [this](const Call& call, const CallOptions& options) { return issue(call, options); }) {}
 
 Work Collectives::issue(const Call& call, const CallOptions& options) {
   const Members& members = parts_.members;
@@ -38,12 +51,8 @@ Work Collectives::issue(const Call& call, const CallOptions& options) {
   if (!problem.ok()) return parts_.live.refuse(print, problem.status());
   problem->topology = &members.topology();
   problem->window_bytes = parts_.shared.window_bytes();
-  if (!is_plain(options)) {
-    const Result<std::uint8_t> algorithm = requested_algorithm(call.kind, options);
-    if (!algorithm.ok()) return parts_.live.refuse(print, algorithm.status());
-    print.algorithm = *algorithm;
-  }
-  if (print.on_device) return refuse_together(call, print, options);
+  if (is_special(options, print, offloading_.host_libraries()))
+    return issue_specially(call, *problem, print, options);
   return issue_checked(call, *problem, print, options);
 }
 
@@ -73,31 +82,20 @@ Work Collectives::issue_checked(const Call& call, const Problem& problem, const 
   return parts_.gate.launch(operation);
 }
 
-// The other ranks may have passed host memory, and wait for this rank's messages. So the call takes its place
-// in the order, as a barrier that bears its fingerprint. When the barrier ends, all ranks have made the same
-// call.
-Work Collectives::refuse_together(const Call& call, const Fingerprint& print, const CallOptions& options) {
-  Problem barrier;
-  barrier.rank = parts_.members.rank();
-  barrier.size = parts_.members.size();
-  barrier.topology = &parts_.members.topology();
-  const std::uint64_t number = parts_.journal.number_collective();
-  const Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(barrier, 0);
-  if (!schedule.ok()) return parts_.live.refuse(print, schedule.status());
-  Operation& operation = *parts_.live.make(*this, Operation::Kind::collective, print, options);
-  operation.sequence = number;
-  operation.algorithm = (*schedule)->algorithm();
-  operation.bind(call, parts_.context, parts_.mesh, parts_.members.world_ranks());
-  operation.binding.finished = [](void* self, const Status& status) {
-    auto& refused = *static_cast<Operation*>(self);
-    auto& collectives = static_cast<Collectives&>(*refused.owner);
-    refused.executing = false;
-    const bool agreed = status.ok() && !collectives.parts_.failure.happened();
-    collectives.on_finished(refused, agreed ? useless_memory() : status);
-  };
-  operation.run = (*schedule)->lease();
-  operation.execution = operation.run.get();
-  return parts_.gate.launch(operation);
+// A library may carry out the call. If none does, host memory is this library's own business. So are
+// algorithms that are named, and its own calls, which must work without any other library.
+Work Collectives::issue_specially(const Call& call, const Problem& problem, Fingerprint print,
+                                  const CallOptions& options) {
+  const Result<std::uint8_t> algorithm = requested_algorithm(call.kind, options);
+  if (!algorithm.ok()) return parts_.live.refuse(print, algorithm.status());
+  print.algorithm = *algorithm;
+  const bool own = print.algorithm != 0 || print.part_of != Composite::none;
+  Library* const library = own ? nullptr : offloading_.choose(print);
+  if (library != nullptr) return offloaded_.issue(call, print, options, *library);
+  if (options.stream == nullptr && !print.on_device) return issue_checked(call, problem, print, options);
+  const std::string why = own ? "the call names an algorithm" : offloading_.why_none(print);
+  if (options.stream != nullptr) return parts_.live.refuse(print, useless_stream(why));
+  return offloaded_.refuse_together(call, print, options, useless_memory(why));
 }
 
 void Collectives::start(Operation& operation) {
@@ -106,9 +104,9 @@ void Collectives::start(Operation& operation) {
 }
 
 // If a failure was noted while the last messages arrived, the operation does not end here. It ends when the
-// failure takes effect.
+// failure takes effect, which gives it up.
 void Collectives::on_finished(Operation& operation, const Status& status) {
-  if (!status.ok() || !parts_.failure.happened()) parts_.live.end(operation, status);
+  if (operation.ending || !parts_.failure.happened()) parts_.live.end(operation, status);
 }
 
 void Collectives::on_failed(Operation& operation, const Status& why) {

@@ -8,6 +8,8 @@
 #include "collectives/arguments.h"
 #include "collectives/group/arbitration.h"
 #include "collectives/group/habits.h"
+#include "collectives/group/offloaded_collectives.h"
+#include "collectives/group/offloading.h"
 #include "collectives/group/operation.h"
 #include "collectives/group/parts.h"
 #include "collectives/run/schedule_cache.h"
@@ -23,7 +25,7 @@ class Collectives final : public OperationOwner {
  public:
   // `registry` knows the memory that all members can access.
   Collectives(const Parts& parts, const Selector& selector, const Registry& registry,
-              Arbitration& arbitration);
+              Arbitration& arbitration, Offloading& offloading);
 
   // Checks a call and issues it. Any thread may call.
   Work issue(const Call& call, const CallOptions& options);
@@ -43,14 +45,17 @@ class Collectives final : public OperationOwner {
  private:
   Work issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,
                      const CallOptions& options);
-  // Issues a call on memory that nothing can use. It ends with `unsupported` once all ranks have made it.
-  Work refuse_together(const Call& call, const Fingerprint& print, const CallOptions& options);
+  // Issues a call that has options or device memory, or that a library may carry out.
+  Work issue_specially(const Call& call, const Problem& problem, Fingerprint print,
+                       const CallOptions& options);
 
   const Parts parts_;
   const Registry& registry_;
   Arbitration& arbitration_;
+  Offloading& offloading_;
   ScheduleCache cache_;
   Habits habits_;
+  OffloadedCollectives offloaded_;
 };
 
 }  // namespace tutti

@@ -40,7 +40,7 @@ void Gate::start(Operation& operation) {
   live_.begin(operation);
   shared_.listen();
   if (failure_.happened()) {
-    live_.end(operation, failure_.status());
+    live_.give_up(operation, failure_.status());
   } else {
     operation.owner->start(operation);
   }

@@ -21,8 +21,9 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       shared_(members_, failure_),
       gate_(driver_, world_->active, failure_, journal_, live_, shared_),
       arbitration_(context, members_, world_->desk, failure_, journal_, shared_),
+      offloading_(members_, *world_),
       parts_{context, world_->part_of, members_, *world_->mesh, failure_, journal_, live_, shared_, gate_},
-      collectives_(parts_, world_->selector, sharing_.allocations(), arbitration_),
+      collectives_(parts_, world_->selector, sharing_.allocations(), arbitration_, offloading_),
       point_to_point_(parts_),
       watchdog_(context, members_, world_->desk, failure_, journal_, live_),
       survivors_(context, members_, *world_, failure_, journal_, live_, gate_) {
@@ -37,6 +38,7 @@ Group::~Group() {
   gate_.settle();
   fail_at_the_end();
   live_.await_ending();
+  offloading_.close();
   const DriverGuard guard(driver_);
   world_->recorder->remove(*this);
   world_->mesh->detach(context_);
@@ -71,6 +73,7 @@ void Group::spread_failure(const Status& why, bool known) {
   world_->mesh->abort(context_, members_.world_ranks(), why);
   if (!known) world_->desk.tell_failure(context_, why);
   shared_.fail(why);
+  offloading_.abort(why);
   world_->recorder->on_failure(*this, why);
 }
 
@@ -227,7 +230,14 @@ std::shared_ptr<GroupMemory> Group::allocate(const std::vector<std::uint64_t>& p
 }
 
 Result<std::vector<std::unique_ptr<RegisteredMemory>>> Group::add_memory(std::span<std::byte> region) {
-  return world_->mesh->add_memory(region);
+  auto parts = world_->mesh->add_memory(region);
+  for (const std::unique_ptr<Offload>& offload : world_->offloads) {
+    if (!parts.ok()) return parts;
+    Result<std::unique_ptr<RegisteredMemory>> added = offload->add_memory(region);
+    if (!added.ok()) return added.status();
+    if (*added != nullptr) parts->push_back(std::move(added).take());
+  }
+  return parts;
 }
 
 }  // namespace tutti

@@ -17,6 +17,7 @@
 #include "collectives/group/journal.h"
 #include "collectives/group/live_operations.h"
 #include "collectives/group/members.h"
+#include "collectives/group/offloading.h"
 #include "collectives/group/operation.h"
 #include "collectives/group/parts.h"
 #include "collectives/group/point_to_point.h"
@@ -86,7 +87,7 @@ class Group final : public ContextEvents,
   void use_range(std::uint64_t place);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
-  // See Mesh::add_memory.
+  // Registers a region with every transport and every offload that can use it.
   Result<std::vector<std::unique_ptr<RegisteredMemory>>> add_memory(std::span<std::byte> region);
   // Lets all members unmap the memory that all have released. Any thread may call.
   void tell_memory_unused() { sharing_.tell_unused(); }
@@ -155,6 +156,7 @@ class Group final : public ContextEvents,
   SharedCollectives shared_;
   Gate gate_;
   Arbitration arbitration_;
+  Offloading offloading_;
   const Parts parts_;
   Collectives collectives_;
   PointToPoint point_to_point_;

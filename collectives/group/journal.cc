@@ -35,8 +35,8 @@ void Journal::begin(Operation& operation) {
 // Only operations that are timed, or lasted so long that their time of issue was stamped, get an end time.
 void Journal::end(const Operation& operation, const Status& status) {
   const bool failed = !status.ok();
-  // A collective that all ranks refuse does not fail the communicator.
-  if (failed && status.code() != Code::unsupported && operation.kind == Operation::Kind::collective)
+  // An operation that was not given up has failed alone (all ranks refuse it), and not with the communicator.
+  if (failed && operation.ending && operation.kind == Operation::Kind::collective)
     first_failed_ = std::min(first_failed_, operation.sequence);
   const auto stamped = operation.issued.load(std::memory_order_relaxed);
   const bool lasted = stamped != Deadline::Clock::time_point();

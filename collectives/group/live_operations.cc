@@ -88,13 +88,14 @@ void LiveOperations::end(Operation& operation, const Status& status) {
 
 // Giving up one operation may end others, or begin one in a callback, so the loop begins at the newest again.
 void LiveOperations::cancel_all(const Status& why) {
-  while (newest_ != nullptr) {
-    Operation& operation = *newest_;
-    unlink(operation);
-    operation.ending = true;
-    link(operation, ending_);
-    operation.cancel(why);
-  }
+  while (newest_ != nullptr) give_up(*newest_, why);
+}
+
+void LiveOperations::give_up(Operation& operation, const Status& why) {
+  unlink(operation);
+  operation.ending = true;
+  link(operation, ending_);
+  operation.cancel(why);
 }
 
 void LiveOperations::await_ending() {

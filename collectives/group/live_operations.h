@@ -42,7 +42,8 @@ class LiveOperations {
   // other.
   Work keep(Operation& operation, const CallOptions& options);
   void end(Operation& operation, const Status& status);
-  // Gives up all operations.
+  // Gives up one operation, or all. They end once nothing touches their memory any more.
+  void give_up(Operation& operation, const Status& why);
   void cancel_all(const Status& why);
   // Returns the newest operation that has not been given up; null if there is none. The `next` of each
   // operation is the next older one.

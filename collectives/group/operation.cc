@@ -141,6 +141,10 @@ void Operation::cancel(const Status& why) {
   }
 }
 
+Status Operation::wait_on(void* stream) {
+  return is_done() ? status_ : execution->wait_on(stream).with_context(describe() + ": wait_on");
+}
+
 void Operation::bind(Mesh& mesh) {
   binding = RunBinding{};
   binding.mesh = &mesh;
@@ -169,6 +173,12 @@ void Operation::bind(const Call& made, std::uint32_t context, Mesh& mesh, std::s
   binding.sequence = sequence;
   binding.call = call;
   binding.ranks = ranks;
+}
+
+Call Operation::own_call(const Call& made) const {
+  Call own = made;
+  own.op = &op;
+  return own;
 }
 
 std::string Operation::name() const {

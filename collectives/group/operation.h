@@ -15,17 +15,18 @@
 
 #include "collectives/record/history.h"
 #include "collectives/run/execution.h"
+#include "collectives/run/offloaded_execution.h"
 #include "collectives/run/run_binding.h"
 #include "collectives/run/schedule_cache.h"
 #include "collectives/run/shared_execution.h"
 #include "collectives/run/transfers.h"
+#include "core/call.h"
 #include "core/fingerprint.h"
 #include "core/fork_guard.h"
 #include "transport/driver/driver.h"
 
 namespace tutti {
 
-struct Call;
 class Gate;
 class Mesh;
 class OperationOwner;
@@ -68,6 +69,8 @@ class Operation {
   void bind(Mesh& mesh);
   // Does the same for a collective among `ranks` of the world, and keeps a copy of its reduction in `op`.
   void bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
+  // Returns a call with the operation's copy of its reduction.
+  Call own_call(const Call& made) const;
   // Returns a text such as "all_reduce(count=4, float32, sum) #17" or "send(count=4, float32)".
   std::string name() const;
   // Returns `name()` followed by " after 0.123 s".
@@ -82,6 +85,9 @@ class Operation {
   }
   // Gives the operation up. It ends once nothing touches its memory any more, possibly before this returns.
   void cancel(const Status& why);
+  // Makes a stream wait until the library that carries out the operation has done so. Errors: the
+  // operation's; unsupported, if no library carries it out.
+  Status wait_on(void* stream);
   // Returns the world ranks that the operation waits for.
   std::vector<int> awaited() const { return executing ? execution->awaited() : std::vector<int>(); }
 
@@ -101,10 +107,11 @@ class Operation {
   Deadline deadline = Deadline::never();
   RunBinding binding;
   ReduceOp op = ReduceOp::sum;     // keeps a user function alive
-  Execution* execution = nullptr;  // one of the next three members
+  Execution* execution = nullptr;  // one of the next four members
   CachedSchedule::Lease run;
   SharedExecution shared;
   Transfers transfers;
+  std::unique_ptr<OffloadedExecution> offloaded;    // made when it is first needed
   std::shared_ptr<CachedSchedule> shared_schedule;  // these two keep the schedules of `shared` alive
   std::shared_ptr<CachedSchedule> registered_schedule;
   Status user_failure;  // of the user's function that combines elements

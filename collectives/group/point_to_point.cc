@@ -38,9 +38,8 @@ Work PointToPoint::issue(std::span<const Transfer> legs, const CallOptions& opti
   }
   const Fingerprint call = legs.empty() ? Fingerprint{.kind = kind, .part_of = parts_.part_of}
                                         : fingerprint(legs.front(), kind, parts_.part_of);
-  if (!is_plain(options)) {
-    if (const Status usable = check(options); !usable.ok()) return parts_.live.refuse(call, usable);
-  }
+  if (options.stream != nullptr) return parts_.live.refuse(call, useless_stream(no_messages));
+  if (options.region != nullptr) return parts_.live.refuse(call, useless_region());
   return launch(legs, call, options);
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace tutti {
 
@@ -98,6 +99,8 @@ Status Watchdog::timed_out(const Operation& operation) const {
     waiting += (waiting.empty() ? "" : ", ") + members_.describe_world_rank(rank);
   std::string text = members_.describe_this_rank() + ": " + operation.describe() + " was not over in time";
   if (!waiting.empty()) text += "; still waiting for " + waiting;
+  const std::string_view library = operation.executing ? operation.execution->awaited_library() : "";
+  if (!library.empty()) text += "; " + std::string(library) + " has not completed it";
   return Status(Code::timeout, text);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include <tutti/communicator.h>
 
@@ -16,6 +17,7 @@
 #include "transport/driver/driver.h"
 #include "transport/mesh/context_table.h"
 #include "transport/mesh/mesh.h"
+#include "transport/offload/offload.h"
 
 namespace tutti {
 
@@ -69,6 +71,9 @@ struct World {
   // On each host, the communicators after the first may share this many bytes.
   std::uint64_t shared_room = std::uint64_t{256} << 20;
   HostMemory host_memory{desk};
+  // These libraries carry out whole collectives. They are in order of preference, which is the same on all
+  // ranks, and change only while there is no communicator.
+  std::vector<std::unique_ptr<Offload>> offloads;
   // Returns the size in bytes of a board's window. A window consists of whole cache lines, so every rank's
   // window is aligned for any type of element.
   std::uint64_t board_window() const;

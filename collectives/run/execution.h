@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include <tutti/status.h>
@@ -21,6 +22,12 @@ class Execution {
   virtual void cancel(const Status& why) = 0;
   // Returns the world ranks that the execution waits for, in ascending order.
   virtual std::vector<int> awaited() const = 0;
+  // Returns the name of the library that the execution waits for; empty if it waits for none.
+  virtual std::string_view awaited_library() const { return {}; }
+  // Makes a stream wait for the library that carries out the operation. Errors: unsupported, if none does.
+  virtual Status wait_on(void*) {
+    return Status(Code::unsupported, "no library carries out the call, so no stream can wait for it");
+  }
   // Returns whether the execution fails by itself if a rank that it awaits leaves.
   virtual bool notices_leaving() const { return true; }
 };

@@ -23,6 +23,10 @@
  * TUTTI_ERROR_UNSUPPORTED on all ranks. Any other failed collective, a timeout or a lost peer fails the whole
  * communicator: every pending and later operation ends with that first cause.
  *
+ * A library that carries out whole collectives may have been added, for device memory usually. The first such
+ * collective of each communicator opens that library, so it blocks until all ranks have made it; inside a
+ * tutti_work_then callback it is TUTTI_ERROR_INVALID_ARGUMENT.
+ *
  * Threads. Any thread may call any function, but threads that issue collectives on one communicator must
  * order themselves, since collectives match by order of issue. Free each handle once, when no other thread is
  * inside a call on it. A forked child may only free handles of its parent and call tutti_init again.
@@ -228,6 +232,11 @@ TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Like tutti_work_wait, for at most `timeout_ns`. If the operation has not ended by then, it continues,
  * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
+/* Makes `stream` (a cudaStream_t) wait until the library that carries out the operation has done so, and
+ * returns at once: the host does not wait. Whether all ranks have made the same call is known only after
+ * tutti_work_wait. Does nothing if the operation has ended. Returns the operation's code if it failed, and
+ * TUTTI_ERROR_UNSUPPORTED if no library carries it out. */
+TUTTI_C_API int tutti_work_wait_on(tutti_work* work, void* stream);
 /* Returns 1 once the operation has ended, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
 /* Returns TUTTI_OK while the operation runs and after success, else the code of its failure. */
@@ -267,8 +276,9 @@ typedef struct tutti_call_options {
    * to 16777215; with TUTTI_HOST it is ignored. tutti_barrier ignores both. */
   tutti_memory memory;
   int device;
-  /* The stream (a cudaStream_t) in whose order the operation uses its buffers, and the registered region in
-   * which they lie. Null means none. No part of the library uses either, so a call with a stream or a region
+  /* The operation begins after everything that is in this stream (a cudaStream_t) now. Null means none. Only
+   * a library that carries out whole collectives can follow a stream. `region` is the registered region in
+   * which the buffers lie; nothing uses it. A call with a stream that nothing can follow, or with a region,
    * ends with TUTTI_ERROR_UNSUPPORTED at once, and does not count as an operation. */
   void* stream;
   const void* region;

@@ -35,8 +35,9 @@ struct CallOptions {
   // The name of an algorithm ("ring"), equal on all ranks. If it is empty, the library chooses by estimated
   // cost. `tutti explain` lists the algorithms. `send`, `recv` and `batch` ignore it.
   std::string_view algorithm = {};
-  // The stream (a cudaStream_t) in whose order the operation uses its buffers, and the registered region in
-  // which they lie; null means none. No part of the library uses either, so a call with a stream or a region
+  // The operation begins after everything that is in this stream (a cudaStream_t) now; null means none. Only
+  // a library that carries out whole collectives can follow a stream. `region` is the registered region in
+  // which the buffers lie; nothing uses it. A call with a stream that nothing can follow, or with a region,
   // ends with `unsupported`.
   void* stream = nullptr;
   const void* region = nullptr;
@@ -118,11 +119,15 @@ class TUTTI_API Registration {
 //
 // Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots,
 // overlaps or different memory for input and output. `unsupported` means a reduction that is not defined on
-// the type, or a call with a stream or a region. A call with either error does not count as an operation. A
-// collective on device memory that nothing can use (see `Memory`) does count: it ends with `unsupported` on
-// all ranks, and the communicator remains usable. Any other failed collective, a timeout or a lost peer fails
-// the whole communicator: every pending and later operation ends with that first cause. `split`, `group`,
-// `allocate` and `shrink` block, and throw `Error`.
+// the type, a stream that nothing can follow, or a region. A call with either error does not count as an
+// operation. A collective on device memory that nothing can use (see `Memory`) does count: it ends with
+// `unsupported` on all ranks, and the communicator remains usable. Any other failed collective, a timeout or
+// a lost peer fails the whole communicator: every pending and later operation ends with that first cause.
+// `split`, `group`, `allocate` and `shrink` block, and throw `Error`.
+//
+// A library that carries out whole collectives may have been added, for device memory usually. The first
+// such collective of each communicator opens that library, so it blocks until all ranks have made it; inside
+// a `then` callback it is `invalid_argument`.
 //
 // Thread rule: any thread may call, but threads that issue collectives on one communicator must order
 // themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in
@@ -236,11 +241,11 @@ class TUTTI_API Communicator {
   // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`: resource_exhausted
   // on all ranks if a host does not have enough memory.
   Allocation allocate(std::size_t bytes);
-  // Registers memory of the program with the transports of this `init`, as memory from `allocate` is.
-  // Transports that can write into a peer's memory then write large messages straight into receive buffers in
-  // this memory, without copies. For other transports this changes nothing. The memory must not be freed
-  // before the result is destroyed. Only this rank is involved. The call may take long, and throws `Error`:
-  // resource_exhausted if the system permits no more.
+  // Registers memory of the program with the transports of this `init`, as memory from `allocate` is, and
+  // with the libraries that carry out whole collectives. Transports that can write into a peer's memory then
+  // write large messages straight into receive buffers in this memory, without copies. For other transports
+  // this changes nothing. The memory must not be freed before the result is destroyed. Only this rank is
+  // involved. The call may take long, and throws `Error`: resource_exhausted if the system permits no more.
   Registration register_memory(std::span<std::byte> memory);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can

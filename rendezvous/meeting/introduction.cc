@@ -39,6 +39,17 @@ std::string setting(const std::map<std::string_view, std::string_view>& settings
   return setting->second.empty() ? "not set" : "'" + std::string(setting->second) + "'";
 }
 
+// Errors quote the facts of offloads, so they must be short and printable.
+bool are_sound(const std::map<std::string, std::string>& offloads) {
+  const auto printable = [](const std::string& text) {
+    return text.size() <= max_offload_facts &&
+           std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+  };
+  return offloads.size() <= max_offloads && std::ranges::all_of(offloads, [&](const auto& each) {
+           return printable(each.first) && printable(each.second);
+         });
+}
+
 Status mismatch(const std::string& what, const Introduction& other) {
   return Status(Code::mismatch, what, other.rank);
 }
@@ -78,6 +89,7 @@ std::string encode_introduction(const Introduction& peer) {
   message.set_network_namespace(peer.network_namespace);
   message.set_wire_digest(peer.wire_digest);
   for (const auto& [name, address] : peer.addresses) (*message.mutable_addresses())[name] = address;
+  for (const auto& [name, facts] : peer.offloads) (*message.mutable_offloads())[name] = facts;
   message.set_version(peer.version);
   message.set_nonce(peer.nonce);
   for (const auto& [name, value] : peer.job) (*message.mutable_job())[name] = value;
@@ -101,6 +113,11 @@ Result<Introduction> decode_introduction(std::string_view text) {
   peer.network_namespace = message.network_namespace();
   peer.wire_digest = message.wire_digest();
   for (const auto& [name, address] : message.addresses()) peer.addresses[name] = address;
+  for (const auto& [name, facts] : message.offloads()) peer.offloads[name] = facts;
+  if (!are_sound(peer.offloads)) {
+    return Status(Code::protocol_error, "what rank " + std::to_string(peer.rank) +
+                                            " published about its offloads is no short text");
+  }
   peer.version = message.version();
   peer.nonce = message.nonce();
   for (const auto& [name, value] : message.job()) peer.job[name] = value;

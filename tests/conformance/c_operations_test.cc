@@ -94,6 +94,8 @@ TEST(COperations, WorkIsWaitedForAskedAndChained) {
       EXPECT_EQ(tutti_work_test(work), 0);
       EXPECT_EQ(tutti_work_status(work), TUTTI_OK);
       EXPECT_EQ(tutti_work_then(work, tell, &told), TUTTI_OK);
+      EXPECT_EQ(tutti_work_wait_on(work, &done), TUTTI_ERROR_UNSUPPORTED);
+      EXPECT_THAT(tutti_error_message(), HasSubstr("wait_on: no library carries out the call"));
     }
     EXPECT_EQ(tutti_barrier(comm, nullptr, nullptr), TUTTI_OK);
     if (rank == 1) {
@@ -106,6 +108,7 @@ TEST(COperations, WorkIsWaitedForAskedAndChained) {
     EXPECT_EQ(tutti_work_wait_for(copy, 60'000'000'000, &done), TUTTI_OK);
     EXPECT_EQ(done, 1);
     EXPECT_EQ(tutti_work_test(copy), 1);
+    EXPECT_EQ(tutti_work_wait_on(copy, &done), TUTTI_OK);
     // The work has ended, so this calls `tell` at once. The first call of `tell` may come from another
     // thread.
     EXPECT_EQ(tutti_work_then(copy, tell, &told), TUTTI_OK);

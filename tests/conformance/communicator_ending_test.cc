@@ -82,6 +82,8 @@ TEST_P(CommunicatorEnding, AnExceptionIsToldToTheOthers) {
   ranks.run([](Communicator& comm) {
     std::vector<float> data(4);
     comm.all_reduce(data, ReduceOp::sum).wait();
+    // Rank 0 leaves only after rank 1 has its result, too.
+    (comm.rank() == 0 ? comm.recv(data, 1) : comm.send(data, 0)).wait();
     if (comm.rank() == 0) {
       try {
         const Communicator unwound = std::move(comm);

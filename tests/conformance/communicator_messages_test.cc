@@ -92,7 +92,7 @@ TEST_P(CommunicatorMessages, BatchExchangesWithEverybody) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CommunicatorMessages, testing::ValuesIn(all_connections()), name_of_transport);
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorMessages, testing::ValuesIn(all_transports()), name_of_transport);
 
 }  // namespace
 }  // namespace tutti::test

@@ -182,10 +182,10 @@ std::string name_of_world(const testing::TestParamInfo<std::tuple<std::string, i
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceMemory,
-                         testing::Combine(testing::ValuesIn(all_connections()), testing::Values(1, 2, 3, 8)),
+                         testing::Combine(testing::ValuesIn(all_transports()), testing::Values(1, 2, 3, 8)),
                          name_of_world);
 INSTANTIATE_TEST_SUITE_P(All, DeviceMemoryOfMany,
-                         testing::Combine(testing::ValuesIn(all_connections()), testing::Values(2, 3, 8)),
+                         testing::Combine(testing::ValuesIn(all_transports()), testing::Values(2, 3, 8)),
                          name_of_world);
 
 }  // namespace

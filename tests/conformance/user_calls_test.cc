@@ -126,7 +126,7 @@ TEST_P(UserCalls, WhatInitDoesReadsAsInit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, UserCalls, testing::ValuesIn(all_connections()),
+INSTANTIATE_TEST_SUITE_P(All, UserCalls, testing::ValuesIn(all_transports()),
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace

@@ -13,6 +13,7 @@ void introduction(const std::string& text) {
   }
   const auto again = decode_introduction(encode_introduction(*rank));
   require(again.ok() && again->rank == rank->rank && again->addresses == rank->addresses);
+  require(again->offloads == rank->offloads);
   static_cast<void>(check_compatible(*rank, *again));
 }
 

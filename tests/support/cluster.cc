@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/late_transport.h"
+#include "tests/support/reference_offload.h"
 #include "transport/inproc/factory.h"
 #include "transport/shm/factory.h"
 #include "transport/tcp/factory.h"
@@ -34,11 +35,17 @@ void on_each(std::size_t count, Body body) {
 }  // namespace
 
 Cluster::Cluster(int size, ClusterOptions options) {
+  const bool offloaded = options.transport == "offload";
+  if (offloaded) {
+    options.transport = "inproc";
+    options.offloads = reference_offloads({.host_memory = true});
+  }
   const bool shared = options.transport == "shared" || options.transport == "shm";
   if (options.transport == "shared") options.transport = "inproc";
   const auto count = static_cast<std::size_t>(size);
   const auto hub = inproc::make_hub();
   std::vector<std::vector<std::unique_ptr<Transport>>> transports(count);
+  std::vector<std::vector<std::unique_ptr<Offload>>> offloads(count);
   std::vector<PeerInfo> peers(count);
   for (std::size_t i = 0; i < count; ++i) {
     peers[i].rank = static_cast<int>(i);
@@ -48,6 +55,9 @@ Cluster::Cluster(int size, ClusterOptions options) {
     auto transport = make_transport(options.transport, hub, peers[i].rank, options.limits);
     if (options.decorate) transport = options.decorate(peers[i].rank, std::move(transport));
     transports[i].push_back(std::move(transport));
+    if (options.offloads) offloads[i] = options.offloads(peers[i].rank);
+    for (const auto& offload : offloads[i])
+      peers[i].offloads[std::string(offload->name())] = offload->facts();
     peers[i].addresses[std::string(transports[i].front()->name())] = transports[i].front()->address();
   }
   communicators_.resize(count);
@@ -69,8 +79,11 @@ Cluster::Cluster(int size, ClusterOptions options) {
     world->window_bytes = shared ? options.window_bytes : 0;
     world->shared_room = options.shared_room;
     world->patient = false;
+    world->offloads = std::move(offloads[i]);
     world->part_of = options.part_of;
     communicators_[i] = create_communicator(world);
+    // The first call would block until all ranks make it, which many tests do not expect.
+    if (offloaded) communicators_[i].barrier().wait();
   });
 }
 

@@ -9,14 +9,22 @@
 
 namespace tutti::test {
 
-// Returns every way in which the ranks of a `Cluster` can be connected, for tests that run over all of them.
-inline const std::vector<std::string>& all_connections() {
+// Returns every transport that can connect the ranks of a `Cluster`.
+inline const std::vector<std::string>& all_transports() {
   static const std::vector<std::string> names = {"inproc", "tcp", "shared", "shm", "late"};
   return names;
 }
 
+// Returns every way in which the ranks of a `Cluster` can be connected, for tests that run over all of them.
+inline const std::vector<std::string>& all_connections() {
+  static const std::vector<std::string> names = {"inproc", "tcp", "shared", "shm", "late", "offload"};
+  return names;
+}
+
 struct ClusterOptions {
-  // One of `all_connections`. "shared" is inproc with shared memory, "late" is inproc in a `LateTransport`.
+  // One of `all_connections`. "shared" is inproc with shared memory, and "late" is inproc in a
+  // `LateTransport`. "offload" is inproc with a reference offload that takes host memory, whose session is
+  // open.
   std::string transport = "inproc";
   MessageLimits limits = {};
   std::string algorithms = {};  // as in TUTTI_ALGORITHM
@@ -25,6 +33,8 @@ struct ClusterOptions {
   std::uint64_t shared_room = std::uint64_t{64} << 20;  // shared memory for all communicators after the first
   // Makes the transport that a rank uses in place of its own. If empty, the rank keeps its own.
   std::function<std::unique_ptr<Transport>(int rank, std::unique_ptr<Transport>)> decorate = {};
+  // Makes the offloads of a rank. If empty, there are none.
+  std::function<std::vector<std::unique_ptr<Offload>>(int rank)> offloads = {};
   Composite part_of = Composite::none;  // the composite that all calls belong to
   DriverOptions driver = {.spin = std::chrono::microseconds(20)};
 };

@@ -99,7 +99,7 @@ bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& he
   good &= message.call.kind <= CollectiveKind::recv;
   good &= message.call.type <= DataType::float8_e5m2;
   good &= message.call.op <= ReduceOp::Kind::user;
-  good &= message.call.part_of <= Composite::group;
+  good &= message.call.part_of <= Composite::offload;
   message.bytes = get<std::uint64_t>(p + 56);
   return good;
 }

@@ -16,8 +16,9 @@ Op = Union["ReduceOp", str]
 # Takes left, right, out and the name of the element type. Writes left[i] op right[i] to out[i].
 UserFunction = Callable[[memoryview, memoryview, memoryview, str], None]
 
-# Every operation takes these by name. `stream` is the address of a CUDA stream, `region` that of a registered region. Nothing
-# uses either: a call that names one raises `UnsupportedError`. `send`, `recv` and `batch` ignore `algorithm`.
+# Every operation takes these by name. `stream` is the address of a CUDA stream, which only a library that carries out whole
+# collectives can follow. `region` is the address of a registered region, which nothing uses. A call with a stream that nothing can
+# follow, or with a region, raises `UnsupportedError`. `send`, `recv` and `batch` ignore `algorithm`.
 class _How(TypedDict, total=False):
     timeout: Optional[float]
     algorithm: Optional[str]
@@ -46,6 +47,7 @@ class Work:
     """A `Work` is one operation in flight."""
 
     def wait(self, timeout: Optional[float] = None) -> bool: ...
+    def wait_on(self, stream: int) -> None: ...
     def done(self) -> bool: ...
     def error(self) -> Optional[Error]: ...
     def then(self, callback: Callable[[Optional[Error]], object]) -> None: ...

@@ -147,13 +147,6 @@ TEST(Check, AMessageLiesInHostMemory) {
   EXPECT_EQ(check(transfer, size).code(), Code::unsupported);
 }
 
-TEST(Check, NothingUsesAStreamOrARegion) {
-  int anything = 0;
-  EXPECT_TRUE(check(CallOptions{.algorithm = "ring"}).ok());
-  EXPECT_EQ(check(CallOptions{.stream = &anything}).code(), Code::unsupported);
-  EXPECT_EQ(check(CallOptions{.region = &anything}).code(), Code::unsupported);
-}
-
 TEST(Call, IsTheSameDownToThePointers) {
   Elements elements;
   const Call call = elements.call(CollectiveKind::reduce, 8, 8);

@@ -46,6 +46,7 @@ TEST(Journal, CountsWhatWasCompletedBeforeTheFirstFailure) {
   book.begin(first);
   book.begin(second);
   book.begin(third);
+  second.ending = third.ending = true;  // they are given up
   book.journal.end(first, Status());
   EXPECT_EQ(book.journal.completed(), 3u);
   book.journal.end(third, Status(Code::aborted, "failed"));
@@ -58,6 +59,7 @@ TEST(Journal, WhatAllRanksRefuseCountsAsCompleted) {
   Operation refused, failed;
   book.begin(refused);
   book.begin(failed);
+  failed.ending = true;
   book.journal.end(refused, Status(Code::unsupported, "memory of a device"));
   EXPECT_EQ(book.journal.completed(), 2u);
   EXPECT_EQ(book.journal.collectives().entries().front().state, History::State::failed);

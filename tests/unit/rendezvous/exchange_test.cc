@@ -29,6 +29,7 @@ Introduction rank_of(int rank, int world_size, const std::string& digest = "TUTT
   self.host = "host" + std::to_string(rank);
   self.pid = 100 + rank;
   self.addresses = {{"tcp", "address " + std::to_string(rank)}, {"shm", std::string("\0\xff", 2)}};
+  self.offloads = {{"nccl", "device " + std::to_string(rank)}};
   self.wire_digest = digest;
   self.version = "1";
   return self;
@@ -61,6 +62,7 @@ void expect_complete(const std::vector<Outcome>& outcomes) {
       EXPECT_EQ(peer.rank, static_cast<int>(i));
       EXPECT_EQ(peer.host, "host" + std::to_string(i));
       EXPECT_EQ(peer.addresses.at("tcp"), "address " + std::to_string(i));
+      EXPECT_EQ(peer.offloads.at("nccl"), "device " + std::to_string(i));
       EXPECT_EQ(peer.addresses.at("shm"), std::string("\0\xff", 2));
     }
   }
@@ -107,6 +109,22 @@ TEST_P(ExchangeWorlds, SingleUse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, ExchangeWorlds, testing::Values(1, 2, 3, 4, 7, 8, 16));
+
+// They are shown in errors.
+TEST(Exchange, FactsOfOffloadsAreShortAndPrintable) {
+  const auto code_of = [](std::map<std::string, std::string> offloads) {
+    Introduction self = rank_of(0, 1);
+    self.offloads = std::move(offloads);
+    return decode_introduction(encode_introduction(self)).status().code();
+  };
+  EXPECT_EQ(code_of({{"nccl", std::string(max_offload_facts, '~')}, {"mpi", ""}}), Code::ok);
+  EXPECT_EQ(code_of({{"nccl", std::string(max_offload_facts + 1, '~')}}), Code::protocol_error);
+  EXPECT_EQ(code_of({{"nccl", "a\nb"}}), Code::protocol_error);
+  EXPECT_EQ(code_of({{"n\033", "a"}}), Code::protocol_error);
+  std::map<std::string, std::string> many;
+  for (std::size_t i = 0; i <= max_offloads; ++i) many.emplace(std::to_string(i), "");
+  EXPECT_EQ(code_of(many), Code::protocol_error);
+}
 
 TEST(Exchange, ADuplicateRankIsNamedWithBothHosts) {
   MemoryStore store;

@@ -1,0 +1,109 @@
+#include "collectives/run/offloaded_execution.h"
+
+#include <utility>
+
+namespace tutti {
+
+void OffloadedExecution::prepare(Driver& driver, const RunBinding& binding, CachedSchedule::Lease witness) {
+  driver_ = &driver;
+  binding_ = &binding;
+  library_ = nullptr;
+  library_status_ = why_ = Status();
+  witness_ = std::move(witness);
+  witness_over_.store(0, std::memory_order_relaxed);
+  witness_runs_ = library_over_ = failed_ = cancelled_ = false;
+}
+
+void OffloadedExecution::expect(const Library& library) {
+  library_ = &library;
+  call_.execution = task_.execution = this;
+  call_.done = [](OffloadCall& call, const Status& status) {
+    static_cast<LibraryCall&>(call).execution->library_done(status);
+  };
+  task_.run = [](DriverTask& task) { static_cast<Task&>(task).execution->library_ended(); };
+}
+
+void OffloadedExecution::refuse(const Status& why) {
+  library_status_ = why;
+  library_over_ = true;
+}
+
+void OffloadedExecution::issue(const Call& call, void* stream) {
+  call_.call = call;
+  call_.stream = stream;
+  OffloadCall* const only = &call_;
+  library_->session->issue({&only, 1});
+}
+
+void OffloadedExecution::withdraw(const Status& why) { library_done(why); }
+
+// Runs on any thread. Once the task has been posted, the operation may end and be used again.
+void OffloadedExecution::library_done(const Status& status) {
+  library_status_ = status;
+  driver_->post(task_);
+}
+
+// The library may have ended its part before the execution was started.
+void OffloadedExecution::library_ended() {
+  library_over_ = true;
+  const Status& status = library_status_;
+  if (status.ok() || status.code() == Code::unsupported) return settle();
+  const int culprit = status.code() == Code::peer_lost ? status.peer() : library_->world_rank;
+  fail(Status(status.code(), library_->here + ": " + status.message(), culprit));
+}
+
+void OffloadedExecution::start(const RunBinding& binding) {
+  RunBinding own = binding;
+  own.owner = this;
+  own.finished = [](void* self, const Status&) { static_cast<OffloadedExecution*>(self)->witness_ended(); };
+  own.failed = [](void* self, const Status& why) { static_cast<OffloadedExecution*>(self)->fail(why); };
+  witness_runs_ = true;
+  witness_.get()->start(own);
+}
+
+void OffloadedExecution::witness_ended() {
+  witness_runs_ = false;
+  witness_over_.store(1, std::memory_order_release);
+  driver_->notify(witness_over_);
+  settle();
+}
+
+// If both parts fail, the first failure is reported, and the owner cancels both.
+void OffloadedExecution::fail(const Status& why) {
+  if (cancelled_) return settle();
+  if (std::exchange(failed_, true)) return;
+  binding_->failed(binding_->owner, why);
+}
+
+void OffloadedExecution::cancel(const Status& why) {
+  cancelled_ = true;
+  why_ = why;
+  if (witness_runs_) {
+    witness_.get()->cancel(why);
+  } else {
+    witness_ended();  // possibly for the second time, or without having been started
+  }
+}
+
+void OffloadedExecution::settle() {
+  const bool witness_over = witness_over_.load(std::memory_order_relaxed) != 0;
+  if (!witness_over || !library_over_ || (failed_ && !cancelled_)) return;
+  const Status status = cancelled_ ? std::move(why_) : std::move(library_status_);
+  witness_.reset();
+  binding_->finished(binding_->owner, status);
+}
+
+std::vector<int> OffloadedExecution::awaited() const {
+  return witness_runs_ ? witness_.get()->awaited() : std::vector<int>();
+}
+
+std::string_view OffloadedExecution::awaited_library() const {
+  return library_over_ || witness_runs_ ? std::string_view() : std::string_view(library_->name);
+}
+
+Status OffloadedExecution::wait_on(void* stream) {
+  if (library_ == nullptr) return Execution::wait_on(stream);
+  return library_over_ ? Status() : library_->session->wait_on(call_, stream);
+}
+
+}  // namespace tutti

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectives/run/execution.h"
+#include "collectives/run/run_binding.h"
+#include "collectives/run/schedule_cache.h"
+#include "transport/driver/driver.h"
+#include "transport/offload/offload.h"
+
+namespace tutti {
+
+// A `Library` is an offload as one communicator uses it.
+struct Library {
+  Offload* offload = nullptr;
+  std::string name;  // of the offload
+  std::string here;  // such as "rank 3 (host b, pid 4711): nccl", for errors
+  int world_rank = 0;
+  std::unique_ptr<OffloadSession> session;
+  std::atomic<bool> is_open{false};  // once it is true, `session` does not change
+};
+
+// An `OffloadedExecution` lets a library carry out a collective. At the same time a witness runs: a barrier
+// of messages that bear the call's fingerprint. So the ranks know whether all of them have made the same
+// call. The execution finishes when both have ended.
+class OffloadedExecution final : public Execution {
+ public:
+  // --- the thread that issues the call ---
+
+  // Prepares for another call. `witness` is a barrier's run. Then one of the next two functions must follow,
+  // before the execution starts.
+  void prepare(Driver& driver, const RunBinding& binding, CachedSchedule::Lease witness);
+  // Lets the library carry out the call: `issue` or `withdraw` must follow, before or after the start.
+  void expect(const Library& library);
+  // Makes the call end with `why` once all ranks have made it.
+  void refuse(const Status& why);
+  // Gives the call to the library, whose session must be open. `call.op` must live as long as the operation.
+  void issue(const Call& call, void* stream);
+  // Gives the call up, since the library cannot be opened.
+  void withdraw(const Status& why);
+  // Becomes 1 once the witness has ended, in whatever way. The driver is notified of it.
+  const std::atomic<std::uint32_t>& witness_over() const { return witness_over_; }
+
+  // --- driving ---
+
+  void start(const RunBinding& binding) override;
+  // The session must have been aborted before, if there is one.
+  void cancel(const Status& why) override;
+  std::vector<int> awaited() const override;
+  std::string_view awaited_library() const override;
+  Status wait_on(void* stream) override;
+
+ private:
+  struct LibraryCall : OffloadCall {
+    OffloadedExecution* execution = nullptr;
+  };
+  struct Task : DriverTask {
+    OffloadedExecution* execution = nullptr;
+  };
+
+  void library_done(const Status& status);
+  void library_ended();
+  void witness_ended();
+  void fail(const Status& why);
+  void settle();
+
+  Driver* driver_ = nullptr;
+  const RunBinding* binding_ = nullptr;
+  const Library* library_ = nullptr;  // null: none carries out the call
+  LibraryCall call_;
+  Task task_;              // brings the library's report to the driving thread
+  Status library_status_;  // how the library's part has ended
+  CachedSchedule::Lease witness_;
+  std::atomic<std::uint32_t> witness_over_{0};
+
+  // Only the driving thread uses these members after `prepare` and `refuse`.
+  bool witness_runs_ = false;
+  bool library_over_ = false;
+  bool failed_ = false;
+  bool cancelled_ = false;
+  Status why_;  // the reason for the cancellation
+};
+
+}  // namespace tutti

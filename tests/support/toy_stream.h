@@ -1,0 +1,49 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace tutti::test {
+
+// A `ToyEvent` happens once, as a CUDA event does.
+class ToyEvent {
+ public:
+  void happen();
+  void wait();
+  // Waits for a moment; returns whether it has happened.
+  bool wait_briefly();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool happened_ = false;
+};
+
+// A `ToyStream` is a thread that executes functions in the order in which they were added, as a CUDA stream
+// does with kernels.
+class ToyStream {
+ public:
+  ToyStream();
+  ~ToyStream();  // executes what has been added
+  ToyStream(const ToyStream&) = delete;
+  ToyStream& operator=(const ToyStream&) = delete;
+
+  void add(std::function<void()> work);
+  // Returns an event that happens when all that has been added so far has been executed.
+  std::shared_ptr<ToyEvent> record();
+
+ private:
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tutti::test
