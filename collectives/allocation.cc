@@ -43,6 +43,7 @@ Registration Communicator::register_memory(std::span<std::byte> memory) {
     std::shared_ptr<Group> group;
     std::vector<std::unique_ptr<RegisteredMemory>> parts;  // destroyed before the group
   };
+  if (group().world().engine->driver.forked()) throw Error(forked_child());
   auto parts = group().add_memory(memory).take();
   Registration registration;
   registration.held_ = std::make_shared<Held>(Held{group_, std::move(parts)});

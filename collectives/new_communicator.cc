@@ -9,6 +9,7 @@
 
 #include <tutti/communicator.h>
 
+#include "collectives/arguments.h"
 #include "collectives/group/founding.h"
 #include "collectives/group/group.h"
 #include "collectives/group/roll_call.h"
@@ -85,6 +86,8 @@ std::optional<Communicator> Communicator::split(int color, int key) {
 
 Communicator Communicator::group(std::span<const int> ranks, int key, const CallOptions& options) {
   Group& from = group();
+  if (options.stream != nullptr) throw Error(useless_stream("it makes a communicator"));
+  if (options.region != nullptr) throw Error(useless_region());
   const std::vector<int> members(ranks.begin(), ranks.end());
   RollCall roll_call(from, members, key, options.timeout);
   if (const Status listed = roll_call.check(); !listed.ok()) throw Error(listed);

@@ -131,6 +131,7 @@ void tutti_allocation_free(tutti_allocation* allocation) { delete allocation; }
 int tutti_register_memory(tutti_comm* comm, void* data, size_t bytes, tutti_registration** registration) {
   return guarded([&] {
     checked(registration, "the output pointer for the registration") = nullptr;
+    if (bytes != 0 && data == nullptr) throw invalid("the memory is null");
     const std::span<std::byte> memory(static_cast<std::byte*>(data), bytes);
     *registration =
         new tutti_registration{checked(comm, "the communicator").communicator.register_memory(memory)};

@@ -224,9 +224,9 @@ class TUTTI_API Communicator {
   // others take no part and do not learn of it. All callers pass the same `ranks`: ranks of this
   // communicator, in the order that they get in the new one. Threads that make groups at the same time must
   // pass different keys. `algorithm` is ignored. The call blocks. It throws `Error`: invalid_argument at once
-  // if the list leaves out this rank, names a rank twice, or names a rank that does not exist; mismatch if a
-  // rank passes another list; timeout, which names a rank that has not called. This communicator then fails,
-  // too, as after every timeout.
+  // if the list leaves out this rank, names a rank twice, or names a rank that does not exist; mismatch if
+  // another rank passes a different list with the same lowest rank; timeout, which names a rank that has not
+  // called, or not with such a list. After a timeout this communicator fails, too, as always.
   Communicator group(std::span<const int> ranks, int key = 0, const CallOptions& options = {});
 
   // Returns zeroed, page-aligned memory that is registered with the transports between the ranks.

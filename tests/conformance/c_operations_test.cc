@@ -192,6 +192,7 @@ TEST(COperations, RegistersMemory) {
     EXPECT_EQ(statistics.bytes_in_place, 0u) << "neither shm nor tcp writes into a peer's memory";
     tutti_registration_free(registration);
     EXPECT_EQ(tutti_register_memory(comm, data.data(), 4, nullptr), TUTTI_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tutti_register_memory(comm, nullptr, 4, &registration), TUTTI_ERROR_INVALID_ARGUMENT);
     EXPECT_EQ(tutti_register_memory(nullptr, data.data(), 4, &registration), TUTTI_ERROR_INVALID_ARGUMENT);
     EXPECT_EQ(registration, nullptr);
   });

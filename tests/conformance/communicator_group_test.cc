@@ -94,6 +94,10 @@ TEST_P(CommunicatorGroup, WrongListsAreRefusedAtOnce) {
          {Ranks{}, Ranks{other}, Ranks{rank, other, rank}, Ranks{rank, 3}, Ranks{-1, rank}}) {
       EXPECT_EQ(failure_of([&] { comm.group(list); }).code(), Code::invalid_argument);
     }
+    int stream = 0;
+    const Ranks all = {0, 1, 2};
+    EXPECT_EQ(failure_of([&] { comm.group(all, 0, {.stream = &stream}); }).code(), Code::unsupported);
+    EXPECT_EQ(failure_of([&] { comm.group(all, 0, {.region = &stream}); }).code(), Code::unsupported);
     comm.barrier().wait();
   });
 }

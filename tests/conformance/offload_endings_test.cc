@@ -1,5 +1,6 @@
 // Tests how calls that a library carries out end: by errors, aborts and streams (docs/seams/offload.md).
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -278,6 +279,34 @@ TEST_P(OffloadEnding, AfterShrinkASessionIsOpenedAnew) {
     EXPECT_TRUE(outcome(device_sum(rest, data)).ok());
   });
   EXPECT_EQ(counted->sessions_opened, 2);
+}
+
+// The last rank leaves, and the others continue without it.
+TEST_P(OffloadEnding, SurvivorsOpenASessionAnew) {
+  for (const int size : {2, 3, 4, 7, 8}) {
+    const std::shared_ptr<ReferenceLibrary> counted = library();
+    ClusterOptions options = with(counted);
+    options.control = true;
+    Cluster ranks(size, options);
+    std::barrier together(size);
+    ranks.run([&](Communicator& comm) {
+      std::vector<float> data(3, 1);
+      EXPECT_TRUE(outcome(device_sum(comm, data)).ok());
+      together.arrive_and_wait();
+      if (comm.rank() == size - 1) {
+        comm = Communicator();
+        return;
+      }
+      EXPECT_FALSE(outcome(device_sum(comm, data)).ok());
+      Communicator rest = std::move(comm.shrink(1).communicator);
+      ASSERT_EQ(rest.size(), size - 1);
+      std::ranges::fill(data, 1.0F);
+      const Status sum = outcome(device_sum(rest, data));
+      EXPECT_TRUE(sum.ok()) << sum.to_string();
+      EXPECT_EQ(data[2], static_cast<float>(size - 1));
+    });
+    EXPECT_EQ(counted->sessions_opened, 2 * size - 1);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, OffloadEnding, testing::Values(0u, 1u, 10u), [](const auto& parameter) {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "control/liveness/liveness.h"
 #include "tests/support/late_transport.h"
 #include "tests/support/reference_offload.h"
 #include "transport/inproc/factory.h"
@@ -23,6 +24,14 @@ std::unique_ptr<Transport> make_transport(const std::string& name, const std::sh
   if (name == "shm") return shm::create({.ring = 16 * 1024, .limits = limits}).take();
   if (name == "tcp") return tcp::create({.limits = limits}).take();
   throw std::invalid_argument("no transport '" + name + "' is known to tests/support/cluster.cc");
+}
+
+void connect_control(World& world, const std::vector<PeerInfo>& peers, std::unique_ptr<Liveness> control) {
+  Liveness& plane = *control;
+  plane.meet(world.mesh->rank(), peers);
+  world.desk.start(std::move(control));
+  const Status linked = plane.wait_linked(Deadline::after(std::chrono::seconds(60)));
+  if (!linked.ok()) throw Error(linked);
 }
 
 template <class Body>
@@ -46,6 +55,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
   const auto hub = inproc::make_hub();
   std::vector<std::vector<std::unique_ptr<Transport>>> transports(count);
   std::vector<std::vector<std::unique_ptr<Offload>>> offloads(count);
+  std::vector<std::unique_ptr<Liveness>> control(count);
   std::vector<PeerInfo> peers(count);
   for (std::size_t i = 0; i < count; ++i) {
     peers[i].rank = static_cast<int>(i);
@@ -59,6 +69,11 @@ Cluster::Cluster(int size, ClusterOptions options) {
     for (const auto& offload : offloads[i])
       peers[i].offloads[std::string(offload->name())] = offload->facts();
     peers[i].addresses[std::string(transports[i].front()->name())] = transports[i].front()->address();
+    if (!options.control) continue;
+    LivenessOptions how;
+    how.bind = "127.0.0.1";
+    control[i] = Liveness::create(how).take();
+    peers[i].addresses[liveness::address_name] = control[i]->address();
   }
   communicators_.resize(count);
   on_each(count, [&](std::size_t i) {
@@ -81,6 +96,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
     world->patient = false;
     world->offloads = std::move(offloads[i]);
     world->part_of = options.part_of;
+    if (control[i] != nullptr) connect_control(*world, peers, std::move(control[i]));
     communicators_[i] = create_communicator(world);
     // The first call would block until all ranks make it, which many tests do not expect.
     if (offloaded) communicators_[i].barrier().wait();

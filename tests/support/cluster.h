@@ -35,6 +35,7 @@ struct ClusterOptions {
   std::function<std::unique_ptr<Transport>(int rank, std::unique_ptr<Transport>)> decorate = {};
   // Makes the offloads of a rank. If empty, there are none.
   std::function<std::vector<std::unique_ptr<Offload>>(int rank)> offloads = {};
+  bool control = false;                 // the ranks have control connections; `shrink` needs them
   Composite part_of = Composite::none;  // the composite that all calls belong to
   DriverOptions driver = {.spin = std::chrono::microseconds(20)};
 };
