@@ -39,9 +39,8 @@ Result<Problem> check(const Call& call, int rank, int size);
 // unsupported if the buffer lies in device memory.
 Status check(const Transfer& transfer, int size);
 
-// These return the errors of a call with a registered region, which nothing uses; of one with a stream that
-// nothing can follow; and of one on device memory that nothing can use. `why` says why no other library
-// carries out the call.
+// These return the errors of a call that passes something that nothing here can use: a registered region, a
+// stream or device memory. `why` says why no library carries out the call; for messages it is `no_messages`.
 inline constexpr std::string_view no_messages = "no library carries out messages";
 Status useless_region();
 Status useless_stream(std::string_view why);

@@ -6,8 +6,8 @@ namespace tutti {
 
 namespace {
 
-// A member is asked whether it rests once in this many polls. A program that alternates between communicators
-// must not pay for all of them, and one that uses a single communicator must not wake it in each call.
+// After this many polls, `poll` asks a member whether it may rest. Members that rest cost nothing, but
+// waking one takes time. So a communicator that a program uses all the time must not rest between two calls.
 constexpr std::uint32_t polls_per_question = 256;
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace tutti {
 // Only the driving thread calls these functions, except where a comment says otherwise.
 class ActiveGroups final : public Pollable {
  public:
-  // A `Member` is a communicator. It is polled from `stir` until it rests.
+  // A `Member` is a communicator. Each call of `stir` makes it active: it is polled until it rests.
   class Member : public Pollable {
    public:
     explicit Member(ActiveGroups& groups) : groups_(groups) {}
@@ -24,7 +24,8 @@ class ActiveGroups final : public Pollable {
 
    private:
     friend class ActiveGroups;
-    // Returns true if nothing has happened since the last call, and polling is of no use until `stir`.
+    // Returns true if nothing has happened since the last call of `rest`, and polling has no use until the
+    // next call of `stir`.
     virtual bool rest() = 0;
 
     ActiveGroups& groups_;
@@ -41,7 +42,7 @@ class ActiveGroups final : public Pollable {
   // Adds a member, and stirs it.
   void add(Member& member);
   void remove(Member& member);
-  // Stirs all members. Any thread may call it. The caller wakes the driver afterwards.
+  // Stirs all members. Any thread may call it. The caller must then wake the driver.
   void stir_all() { all_stirred_.store(true, std::memory_order_release); }
 
   bool poll() override;

@@ -21,8 +21,8 @@ Result<std::uint8_t> requested_algorithm(CollectiveKind kind, const CallOptions&
                                             "; it has: " + algorithm_names(kind));
 }
 
-// Returns whether a call has options, device memory or, possibly, a library that carries it out. Few
-// instructions decide that, since the smallest calls pass here.
+// Returns whether a call has options or device memory, or may be carried out by a library. The test takes few
+// instructions, since even the smallest calls pass here.
 bool is_special(const CallOptions& options, const Fingerprint& print, std::size_t host_libraries) {
   const std::size_t any = options.algorithm.size() | reinterpret_cast<std::uintptr_t>(options.stream) |
                           reinterpret_cast<std::uintptr_t>(options.region) | host_libraries;
@@ -82,8 +82,9 @@ Work Collectives::issue_checked(const Call& call, const Problem& problem, const 
   return parts_.gate.launch(operation);
 }
 
-// A library may carry out the call. If none does, host memory is this library's own business. So are
-// algorithms that are named, and its own calls, which must work without any other library.
+// If a library fits, it carries out the call. Otherwise, the ordinary algorithms do so for a call on host
+// memory. They also carry out calls that name an algorithm, and Tutti's own calls, which must work without
+// any library.
 Work Collectives::issue_specially(const Call& call, const Problem& problem, Fingerprint print,
                                   const CallOptions& options) {
   const Result<std::uint8_t> algorithm = requested_algorithm(call.kind, options);
@@ -103,8 +104,8 @@ void Collectives::start(Operation& operation) {
   if (!parts_.failure.happened() && !arbitration_.is_open()) operation.execute();
 }
 
-// If a failure was noted while the last messages arrived, the operation does not end here. It ends when the
-// failure takes effect, which gives it up.
+// If a failure was noted while the last messages arrived, the operation does not end here. It is given up
+// when the failure takes effect.
 void Collectives::on_finished(Operation& operation, const Status& status) {
   if (operation.ending || !parts_.failure.happened()) parts_.live.end(operation, status);
 }
@@ -114,7 +115,8 @@ void Collectives::on_failed(Operation& operation, const Status& why) {
   if (operation.binding.reducer.failed()) {
     parts_.failure.suspect(Status(Code::aborted, parts_.members.describe_this_rank() + ": " + why.message(),
                                   parts_.members.own_world_rank()));
-  } else if (why.code() != Code::mismatch || !arbitration_.is_open()) {  // else the verdict is the cause
+  } else if (why.code() != Code::mismatch || !arbitration_.is_open()) {
+    // During a dispute, the mismatch itself is not reported: the verdict will be.
     parts_.failure.suspect(why);
   }
 }

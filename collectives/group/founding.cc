@@ -57,7 +57,8 @@ void Founding::agree_together(std::int64_t color) {
   try {
     vote(mine);
   } catch (const Error& error) {
-    // If the lists differ, all ranks whose votes have met know it, so none joins the range.
+    // The ranks have passed different lists. Every rank that has received all votes sees that, so none joins
+    // the range.
     if (error.code() == Code::mismatch && mine.place >= 0) take_back(mine.place);
     throw;
   }

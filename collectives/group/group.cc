@@ -101,9 +101,8 @@ bool Group::poll() {
   return did;
 }
 
-// Whatever happens to a communicator that rests is reported to it. Only the failures and calls that other
-// ranks write on the board are not; so it rests only when the calls have been compared, and when it fails,
-// the ranks that have noticed tell it by messages, too.
+// A communicator that rests does not read the board. So it rests only once it has compared the calls there.
+// Ranks that notice a failure also report it by messages. All other events stir the communicator.
 bool Group::rest() {
   const std::uint64_t before = std::exchange(issued_, journal_.operations_issued());
   if (issued_ != before || !live_.empty() || failure_.suspects()) return false;

@@ -136,13 +136,13 @@ SharedRange::SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<st
   host_.ranges_.push_back(this);
 }
 
-// A member's increment of `left` is the last time that it touches the range, unless it is the last member. So
-// once all have left, only that member touches the range, until it is handed out again.
+// A member leaves the range by incrementing `left`. After that, only the last member to leave touches the
+// range, until the range is handed out again.
 //
 // A lost member may only be frozen, and may write to the range again later. So the last of the others frees
-// the range's pages, but does not leave. Then the number of members that have left stays too low forever, and
-// the range is not handed out again. Among members that release the range at the same time, at least one sees
-// the words of all others, since the store and the loads are sequentially consistent.
+// the range's pages, but does not leave. Then `left` stays too low forever, and the range is not handed out
+// again. Among members that release the range at the same time, at least one sees the words of all others,
+// since the store and the loads are sequentially consistent.
 SharedRange::~SharedRange() {
   std::erase(host_.ranges_, this);
   released(own_).store(1);

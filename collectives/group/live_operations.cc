@@ -86,7 +86,8 @@ void LiveOperations::end(Operation& operation, const Status& status) {
   operation.release();
 }
 
-// Giving up one operation may end others, or begin one in a callback, so the loop begins at the newest again.
+// Giving up one operation may end others, or begin one in a callback. So each step takes the newest
+// operation.
 void LiveOperations::cancel_all(const Status& why) {
   while (newest_ != nullptr) give_up(*newest_, why);
 }

@@ -44,9 +44,9 @@ Result<std::vector<std::byte>> OffloadedCollectives::Peers::exchange(std::span<c
   return all;
 }
 
-// The witness makes the call take its place in the order of calls. It consists of messages even where the
-// ranks share memory, since the mesh compares each message with this rank's call of the same number, however
-// that call is carried out.
+// Each call has a witness: a barrier that has the call's place in the order of calls. The witness consists of
+// messages even where the ranks share memory. The mesh compares each message with this rank's call of the
+// same number, so a mismatch is found however that call is carried out.
 Result<Operation*> OffloadedCollectives::make(const Call& call, const Fingerprint& print,
                                               const CallOptions& options) {
   Problem barrier;
@@ -75,7 +75,7 @@ Work OffloadedCollectives::refuse_together(const Call& call, const Fingerprint& 
 }
 
 // Once the library has the call, the operation counts as executing: it must not end before the library has
-// reported the call.
+// reported that the call has ended.
 Work OffloadedCollectives::issue(const Call& call, const Fingerprint& print, const CallOptions& options,
                                  Library& library) {
   if (!library.is_open.load(std::memory_order_acquire)) return issue_first(call, print, options, library);
@@ -90,8 +90,8 @@ Work OffloadedCollectives::issue(const Call& call, const Fingerprint& print, con
   return work;
 }
 
-// First the witness alone runs. When it has ended, all ranks are making this same call, so they can open the
-// session together.
+// First, the witness runs alone. When it has ended, all ranks are known to make this same call, so they can
+// open the session together.
 Work OffloadedCollectives::issue_first(const Call& call, const Fingerprint& print, const CallOptions& options,
                                        Library& library) {
   Driver& driver = parts_.mesh.driver();

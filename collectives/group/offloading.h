@@ -39,7 +39,7 @@ class Offloading {
 
   // Aborts the sessions that are open, and those that are being opened. The driving thread calls it, once.
   void abort(const Status& why);
-  // Destroys the sessions, when no operation is left. The calling thread must not drive.
+  // Destroys the sessions. No operation may be left. The calling thread must not drive.
   void close();
 
  private:
@@ -48,7 +48,7 @@ class Offloading {
     std::optional<Status> fits;  // once it is known
   };
   std::span<const PeerInfo* const> peers_locked();
-  // Returns ok, or why this library is not for the call.
+  // Returns ok, or why this library cannot carry out the call.
   Status judge(Slot& slot, const Fingerprint& call);
   Status fit(const Offload& offload);
 
@@ -56,7 +56,7 @@ class Offloading {
   const Mesh& mesh_;
   Driver& driver_;
   std::size_t host_libraries_ = 0;
-  std::mutex mutex_;                          // of `fits` and the next member
+  std::mutex mutex_;                          // protects `fits` and `peers_`
   std::vector<const PeerInfo*> peers_;        // empty until they are needed
   std::vector<std::unique_ptr<Slot>> slots_;  // in order of preference
   bool aborted_ = false;                      // driving

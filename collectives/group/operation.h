@@ -85,8 +85,8 @@ class Operation {
   }
   // Gives the operation up. It ends once nothing touches its memory any more, possibly before this returns.
   void cancel(const Status& why);
-  // Makes a stream wait until the library that carries out the operation has done so. Errors: the
-  // operation's; unsupported, if no library carries it out.
+  // Makes a stream wait for the operation, if a library carries it out. Errors: the operation's; unsupported,
+  // if no library carries it out.
   Status wait_on(void* stream);
   // Returns the world ranks that the operation waits for.
   std::vector<int> awaited() const { return executing ? execution->awaited() : std::vector<int>(); }
@@ -122,7 +122,8 @@ class Operation {
   bool executing = false;  // the execution has started, and has not finished
   bool ending = false;     // it has been given up
 
-  // These link one of the group's two lists of operations in flight, for the driving thread.
+  // These link the operation into one of the group's two lists of operations in flight. Only the driving
+  // thread uses them.
   Operation* next = nullptr;
   Operation* previous = nullptr;
 

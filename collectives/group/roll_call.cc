@@ -47,7 +47,8 @@ std::int64_t RollCall::digest() const {
   return static_cast<std::int64_t>(state >> 1);
 }
 
-// The votes have the order of the collector's list. So each vote tells its rank, in its key.
+// The votes have the order of the collector's list, which may differ from this rank's list. So each vote has
+// the number of its rank as its key.
 void RollCall::exchange(const Vote& mine, std::span<Vote> votes) {
   Vote own = mine;
   own.key = group_.rank();
@@ -84,7 +85,7 @@ void RollCall::follow(const Vote& mine, std::span<Vote> votes) {
   constexpr auto forever = std::chrono::nanoseconds::max();
   const CallOptions options{.timeout = std::min(limit_, forever - patience_with_collector) +
                                        patience_with_collector};
-  // Votes stay like this if the collector's list is shorter.
+  // If the collector's list is shorter, some votes keep these values.
   std::ranges::fill(votes, Vote{.color = -1, .key = collector});
   try {
     group_.own_transfers(legs, Composite::group, options).wait();

@@ -72,7 +72,7 @@ struct World {
   std::uint64_t shared_room = std::uint64_t{256} << 20;
   HostMemory host_memory{desk};
   // These libraries carry out whole collectives. They are in order of preference, which is the same on all
-  // ranks, and change only while there is no communicator.
+  // ranks. The list changes only while there is no communicator.
   std::vector<std::unique_ptr<Offload>> offloads;
   // Returns the size in bytes of a board's window. A window consists of whole cache lines, so every rank's
   // window is aligned for any type of element.

@@ -62,8 +62,7 @@ void Board::pulse() { finish(area(rank_).finished.load(std::memory_order_relaxed
 
 void Board::ring_sleepers() {
   for (int i = 0; i < size_; ++i) {
-    // A sleeper is rung once. Before it sleeps again, it checks everything and announces again that it
-    // sleeps.
+    // One ring is enough: before the sleeper sleeps again, it checks everything and sets its flag again.
     if (i != rank_ && asleep(i).load() != 0 && asleep(i).exchange(0) != 0)
       bells_[static_cast<std::size_t>(i)]->ring();
   }

@@ -14,8 +14,8 @@ struct RunBinding;
 class Execution {
  public:
   virtual ~Execution() = default;
-  // Starts the operation. The execution may report before this returns. The caller keeps `binding` until
-  // `finished`.
+  // Starts the operation. The execution may report before this returns. The caller keeps `binding` alive
+  // until the execution has called `finished`.
   virtual void start(const RunBinding& binding) = 0;
   // Gives the operation up. `finished` is called with `why` once nothing touches the operation's memory any
   // more, possibly before this returns. Must be called at most once, between `start` and `finished`.
