@@ -32,7 +32,8 @@ def _command(output, include, library):
     flags = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-DTORCH_EXTENSION_NAME=_C",
              f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", f"-I{include}",
              *(f"-isystem{folder}" for folder in folders)]
-    for key in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):  # older torch shares pybind11's types only if these are equal
+    # Older versions of torch share pybind11's types only with extensions for which these values are the same.
+    for key in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):
         value = getattr(torch._C, f"_PYBIND11_{key}", None)
         if value is not None:
             flags.append(f'-DPYBIND11_{key}="{value}"')

@@ -26,7 +26,7 @@ class GradientReducer:
         for batch in batches:
             for i in reversed(range(len(weights))):
                 reducer.gradients[i][...] = ...  # backward pass
-                reducer.ready(i)                 # starts the reduction of its bucket, if that is complete
+                reducer.ready(i)                 # starts the reduction of its bucket once the bucket is complete
             reducer.wait()                       # now every rank's reducer.gradients holds the same means
 
     Gradients lie in the buckets' memory, so nothing is copied. Buckets are filled from the last gradient to the
