@@ -35,7 +35,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Cells:
-    """Limits the ratio of each cell to each peer. At least `share` of these ratios must not exceed the bar."""
+    """Limits the ratio to each peer in each cell. At least `share` of these ratios must not exceed the bar."""
 
     ours: str
     peers: tuple
