@@ -45,7 +45,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class One:
-    """Limits the ratio of a single cell to the fastest of the peers in each round."""
+    """Limits the ratio in a single cell. In each round, tutti is compared with the fastest of the peers."""
 
     ours: str
     peers: tuple
@@ -80,8 +80,8 @@ STEP_NS = 60  # the most that the executor may add to a step of any kind
 
 @dataclass(frozen=True)
 class Ideal:
-    """Names the least time that the machine could need for a cell. perf_limits measures this time, which then counts as a
-    peer's."""
+    """Names the least time that the machine could need for a cell. perf_limits measures this time, which then counts as
+    the time of a peer."""
 
     name: str
     ours: tuple  # the variants of tutti whose times are compared with this least time

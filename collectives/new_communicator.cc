@@ -15,7 +15,7 @@
 #include "collectives/group/roll_call.h"
 #include "collectives/group/world.h"
 
-// This file makes communicators, for `init`, `split` and `shrink`.
+// This file makes communicators, for `init`, `split`, `group` and `shrink`.
 namespace tutti {
 
 namespace {

@@ -35,7 +35,7 @@ void Journal::begin(Operation& operation) {
 // Only operations that are timed, or lasted so long that their time of issue was stamped, get an end time.
 void Journal::end(const Operation& operation, const Status& status) {
   const bool failed = !status.ok();
-  // If the operation was not given up, all ranks have refused it, and the communicator has not failed.
+  // If a failed operation was not given up, all ranks have refused it, and the communicator has not failed.
   if (failed && operation.ending && operation.kind == Operation::Kind::collective)
     first_failed_ = std::min(first_failed_, operation.sequence);
   const auto stamped = operation.issued.load(std::memory_order_relaxed);
