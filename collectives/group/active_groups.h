@@ -24,7 +24,7 @@ class ActiveGroups final : public Pollable {
 
    private:
     friend class ActiveGroups;
-    // Returns true if nothing has happened since the last call of `rest`, and polling has no use until the
+    // Returns true if nothing has happened since the last call of `rest`, and polling is useless until the
     // next call of `stir`.
     virtual bool rest() = 0;
 

@@ -83,7 +83,7 @@ Work Collectives::issue_checked(const Call& call, const Problem& problem, const 
 }
 
 // If a library fits, it carries out the call. Otherwise, the ordinary algorithms do so for a call on host
-// memory. They also carry out calls that name an algorithm, and Tutti's own calls, which must work without
+// memory. They also carry out calls that name an algorithm, and tutti's own calls, which must work without
 // any library.
 Work Collectives::issue_specially(const Call& call, const Problem& problem, Fingerprint print,
                                   const CallOptions& options) {
