@@ -89,7 +89,7 @@ bool Work::wait_for(std::chrono::nanoseconds timeout) {
   return true;
 }
 
-// While this thread drives, the operation cannot end.
+// This thread must drive here, because then the operation cannot end during the call.
 void Work::wait_on(void* stream) {
   if (operation_ == nullptr) return;
   Driver& driver = operation_->engine().driver;

@@ -17,7 +17,7 @@ namespace tutti {
 // the note carries. Notes are little-endian. Every field of a peer's note is checked.
 enum ControlTopic : std::uint32_t {
   topic_failure = 1,  // FailureNote, to all
-  topic_blocked = 2,  // CallNote, to all: the sender has waited for long in this call
+  topic_blocked = 2,  // CallNote, to all: the sender has waited in this call for a long time
   topic_expired = 3,  // ExpiredNote, to the leader: an operation's time limit has expired
   topic_where = 4,    // CallNote, to all: the leader asks which ranks have reached this call
   topic_here = 5,     // HereNote, the answer

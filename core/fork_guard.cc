@@ -20,7 +20,8 @@ namespace {
 // There is one `Registry` per process, since fork() copies the whole process. It is never destroyed, since
 // threads may still use it while the process exits.
 struct Registry {
-  std::mutex mutex;  // held for a push or an erase, never across a call that may wait for a forking thread
+  // Held only to change the containers, never in a call that may wait for a thread that forks.
+  std::mutex mutex;
   std::vector<int> descriptors;
   std::map<void*, std::size_t> memory;  // sizes in bytes, by start address
 

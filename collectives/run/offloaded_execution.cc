@@ -43,7 +43,7 @@ void OffloadedExecution::library_done(const Status& status) {
   driver_->post(task_);
 }
 
-// The library may have ended its part before the execution was started.
+// Runs on the driving thread, possibly before the execution has been started.
 void OffloadedExecution::library_ended() {
   library_over_ = true;
   const Status& status = library_status_;
@@ -68,7 +68,8 @@ void OffloadedExecution::witness_ended() {
   settle();
 }
 
-// If both parts fail, the first failure is reported, and the owner cancels both.
+// Reports a failure of the library's part or of the witness. Only the first failure is reported, since the
+// owner then cancels both.
 void OffloadedExecution::fail(const Status& why) {
   if (cancelled_) return settle();
   if (std::exchange(failed_, true)) return;
@@ -81,7 +82,7 @@ void OffloadedExecution::cancel(const Status& why) {
   if (witness_runs_) {
     witness_.get()->cancel(why);
   } else {
-    witness_ended();  // possibly for the second time, or without having been started
+    witness_ended();  // the witness may have ended before, or may never have been started
   }
 }
 

@@ -15,41 +15,42 @@
 
 namespace tutti {
 
-// A `Library` is an offload as one communicator uses it.
+// A `Library` is one communicator's use of an offload.
 struct Library {
   Offload* offload = nullptr;
   std::string name;  // of the offload
-  std::string here;  // such as "rank 3 (host b, pid 4711): nccl", for errors
+  std::string here;  // names this rank and the offload in errors: "rank 3 (host b, pid 4711): nccl"
   int world_rank = 0;
   std::unique_ptr<OffloadSession> session;
   std::atomic<bool> is_open{false};  // once it is true, `session` does not change
 };
 
-// An `OffloadedExecution` lets a library carry out a collective. At the same time a witness runs: a barrier
-// of messages that bear the call's fingerprint. So the ranks know whether all of them have made the same
-// call. The execution finishes when both have ended.
+// An `OffloadedExecution` lets a library carry out a collective. At the same time it runs a *witness*: a
+// barrier whose messages bear the call's fingerprint. It shows the ranks whether all of them have made the
+// same call. The execution finishes when the library's part and the witness have both ended.
 class OffloadedExecution final : public Execution {
  public:
   // --- the thread that issues the call ---
 
-  // Prepares for another call. `witness` is a barrier's run. Then one of the next two functions must follow,
-  // before the execution starts.
+  // Prepares for another call. `witness` holds a run of a barrier. Before the execution starts, the caller
+  // must call either `expect` or `refuse`.
   void prepare(Driver& driver, const RunBinding& binding, CachedSchedule::Lease witness);
-  // Lets the library carry out the call: `issue` or `withdraw` must follow, before or after the start.
+  // Says that the library will carry out the call. `issue` or `withdraw` must follow, before or after the
+  // start.
   void expect(const Library& library);
   // Makes the call end with `why` once all ranks have made it.
   void refuse(const Status& why);
   // Gives the call to the library, whose session must be open. `call.op` must live as long as the operation.
   void issue(const Call& call, void* stream);
-  // Gives the call up, since the library cannot be opened.
+  // Ends the library's part with `why`, since no session could be opened.
   void withdraw(const Status& why);
-  // Becomes 1 once the witness has ended, in whatever way. The driver is notified of it.
+  // Becomes 1 once the witness has ended, successfully or not. `Driver::wait` can wait for it.
   const std::atomic<std::uint32_t>& witness_over() const { return witness_over_; }
 
   // --- driving ---
 
   void start(const RunBinding& binding) override;
-  // The session must have been aborted before, if there is one.
+  // If there is a session, the caller must have aborted it before.
   void cancel(const Status& why) override;
   std::vector<int> awaited() const override;
   std::string_view awaited_library() const override;
@@ -71,7 +72,7 @@ class OffloadedExecution final : public Execution {
 
   Driver* driver_ = nullptr;
   const RunBinding* binding_ = nullptr;
-  const Library* library_ = nullptr;  // null: none carries out the call
+  const Library* library_ = nullptr;  // null: no library carries out the call
   LibraryCall call_;
   Task task_;              // brings the library's report to the driving thread
   Status library_status_;  // how the library's part has ended

@@ -63,7 +63,7 @@ class Run final : public Execution {
   std::vector<StepState> states_;
   std::vector<SendNode> sends_;
   std::vector<RecvNode> recvs_;
-  std::vector<std::uint32_t> ready_;  // each step is pushed once, so no ring is needed
+  std::vector<std::uint32_t> ready_;  // each step is pushed once, so this need not be a ring buffer
   std::size_t next_ready_ = 0;
   std::size_t completed_ = 0;
   bool draining_ = false;

@@ -67,7 +67,7 @@ class SharedExecutor {
   bool busy() const { return stage_ > Stage::failed; }
   // Returns whether there is no operation, and all of this rank's calls have been compared.
   bool is_idle() const { return stage_ == Stage::idle && compared_ == number_; }
-  // Stops all work until `cancel`: operations that are submitted from now on do not start.
+  // Stops all work: operations that are submitted from now on do not start. `cancel` must follow.
   void halt();
   // Drops all operations; afterwards no buffer is touched, and neither `failed` nor `finished` is called.
   void cancel();

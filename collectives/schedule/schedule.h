@@ -11,7 +11,7 @@ namespace tutti {
 
 // The types in this file describe as data what one rank does in one collective: a list of steps over slices
 // of buffers. The types hold no pointers, since pointers belong to one run of a schedule. If all ranks of a
-// group are on one host, each has a `window`, which all of them read.
+// group are on one host, each rank has a `window`, which all ranks read.
 enum class BufferId : std::uint8_t { input, output, scratch, window };
 
 inline constexpr std::int32_t own = -1;

@@ -57,8 +57,8 @@ class ScheduleBuilder::Hazards {
   }
   void after(std::uint32_t step) { after_.push_back(step); }
 
-  // Ends the step that is being added, and keeps its predecessors, except those that others imply. Returns
-  // how many it has kept.
+  // Ends the step that is being added, and keeps its predecessors, except those that other predecessors
+  // imply. Returns how many it has kept.
   std::uint32_t close_step() {
     std::sort(after_.begin(), after_.end());
     after_.erase(std::unique(after_.begin(), after_.end()), after_.end());

@@ -34,7 +34,7 @@ class Liveness final : public ControlPlane {
   static Result<std::unique_ptr<Liveness>> create(const LivenessOptions& options);
   ~Liveness() override;
 
-  // Returns the address that the other ranks need, under `liveness::address_name`.
+  // Returns the address to publish in the PeerInfo, under the name `liveness::address_name`.
   std::string address() const { return liveness::format(address_); }
   // Says which rank this is, and which peers there are. It must be called before `start`.
   void meet(int rank, std::vector<PeerInfo> peers);

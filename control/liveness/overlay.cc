@@ -13,12 +13,14 @@ namespace {
 
 // A routed note may circulate while the ring changes. This limits how many ranks pass it on.
 constexpr std::uint8_t most_hops = 64;
+// This limits how many keys of published notes are remembered, to recognise copies of these notes.
 constexpr std::size_t most_keys = 4096;
 // A neighbour has at least this long for the first connection, even if `limit` is shorter, since ranks start
 // at different times.
 constexpr std::chrono::seconds first_contact{10};
 // One side of a new pair connects. The other side connects after this time if there is no connection by then.
 constexpr std::chrono::seconds others_turn{1};
+// A rank that leaves waits at most this long until its neighbours have received its goodbye.
 constexpr std::chrono::milliseconds goodbye_limit{500};
 constexpr int heartbeats_per_limit = 4;
 // At most so many connections may wait to say hello. A rank has few neighbours, so there is room for all of

@@ -83,7 +83,7 @@ class Overlay final : public meeting::Port {
     std::optional<SocketAddress> address;
     std::optional<Resolution> resolution;  // the lookup of its host's name, while it is in progress
     Descriptor process;                    // readable once the process has ended
-    Clock::time_point heard = never;       // last sign of life
+    Clock::time_point heard = never;       // its last sign of life
     Clock::time_point told = never;        // our last sign of life to it
     Clock::time_point due = never;         // the time by which it must be linked
     Clock::time_point next_try = never;

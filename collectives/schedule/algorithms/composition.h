@@ -13,9 +13,9 @@
 
 namespace tutti {
 
-// A `Position` is this rank's place among several hosts. It is for algorithms that are composed of others:
-// some of these run among the ranks of a host, the rest between hosts. A host's leader is its first rank. But
-// if `rooted`, the leader of the root's host is the root.
+// A `Position` is this rank's place among several hosts. Algorithms that are composed of others need it: some
+// of their parts run among the ranks of a host, the rest between hosts. A host's leader is its first rank.
+// But if `rooted`, the leader of the root's host is the root.
 struct Position {
   explicit Position(const Problem& problem, bool rooted = false);
   int local_size() const { return static_cast<int>(local.size()); }

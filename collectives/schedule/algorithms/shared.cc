@@ -44,9 +44,9 @@ class Operands {
 
 // Every rank writes its whole vector and combines all vectors. Cost: one signal deep, p n copied or combined.
 //
-// A rank takes its own operand from its input, not from its lane, since a rank that reads the lane may hold
-// the lane's cache lines. If the input is overwritten before the operand is combined, the rank does take it
-// from the lane.
+// A rank takes its own operand from its input, not from its lane, since another rank that reads the lane may
+// hold the lane's cache lines. If the input is overwritten before the operand is combined, the rank does take
+// it from the lane.
 void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
   const Operands operands(rounds, problem);
