@@ -19,9 +19,9 @@
  *
  * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means wrong counts, types, roots or overlaps, and
  * TUTTI_ERROR_UNSUPPORTED means a reduction that is not defined on the type; such a call does not count as an
- * operation. A collective on device memory that nothing can use (see tutti_memory) does count, and ends with
- * TUTTI_ERROR_UNSUPPORTED on all ranks. Any other failed collective, a timeout or a lost peer fails the whole
- * communicator: every pending and later operation ends with that first cause.
+ * operation. A collective on device memory that neither tutti nor an added library can use (see tutti_memory)
+ * does count, and ends with TUTTI_ERROR_UNSUPPORTED on all ranks. Any other failed collective, a timeout or a
+ * lost peer fails the whole communicator: every pending and later operation ends with that first cause.
  *
  * A library that was added to tutti may carry out whole collectives, usually on device memory. A communicator
  * opens the library at the first collective that the library carries out. So that call blocks until all ranks

@@ -120,10 +120,10 @@ class TUTTI_API Registration {
 // Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots,
 // overlaps or different memory for input and output. `unsupported` means a reduction that is not defined on
 // the type, a stream that nothing can follow, or a region. A call with either error does not count as an
-// operation. A collective on device memory that nothing can use (see `Memory`) does count: it ends with
-// `unsupported` on all ranks, and the communicator remains usable. Any other failed collective, a timeout or
-// a lost peer fails the whole communicator: every pending and later operation ends with that first cause.
-// `split`, `group`, `allocate` and `shrink` block, and throw `Error`.
+// operation. A collective on device memory that neither tutti nor an added library can use (see `Memory`)
+// does count: it ends with `unsupported` on all ranks, and the communicator remains usable. Any other failed
+// collective, a timeout or a lost peer fails the whole communicator: every pending and later operation ends
+// with that first cause. `split`, `group`, `allocate` and `shrink` block, and throw `Error`.
 //
 // A library that was added to tutti may carry out whole collectives, usually on device memory. A communicator
 // opens the library at the first collective that the library carries out. So that call blocks until all ranks
