@@ -19,13 +19,13 @@
  *
  * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means wrong counts, types, roots or overlaps, and
  * TUTTI_ERROR_UNSUPPORTED means a reduction that is not defined on the type; such a call does not count as an
- * operation. A collective on device memory that nothing can use (see tutti_memory) does count, and ends with
- * TUTTI_ERROR_UNSUPPORTED on all ranks. Any other failed collective, a timeout or a lost peer fails the whole
- * communicator: every pending and later operation ends with that first cause.
+ * operation. A collective on device memory that neither tutti nor an added library can use (see tutti_memory)
+ * does count, and ends with TUTTI_ERROR_UNSUPPORTED on all ranks. Any other failed collective, a timeout or a
+ * lost peer fails the whole communicator: every pending and later operation ends with that first cause.
  *
- * A library that carries out whole collectives may have been added, for device memory usually. The first such
- * collective of each communicator opens that library, so it blocks until all ranks have made it; inside a
- * tutti_work_then callback it is TUTTI_ERROR_INVALID_ARGUMENT.
+ * A library that was added to tutti may carry out whole collectives, usually on device memory. A communicator
+ * opens the library at the first collective that the library carries out. So that call blocks until all ranks
+ * have made it; inside a tutti_work_then callback it is TUTTI_ERROR_INVALID_ARGUMENT.
  *
  * Threads. Any thread may call any function, but threads that issue collectives on one communicator must
  * order themselves, since collectives match by order of issue. Free each handle once, when no other thread is
@@ -186,7 +186,7 @@ typedef struct tutti_statistics {
   size_t struct_size;
   uint64_t operations;            /* collectives and messages of this communicator */
   uint64_t registered_operations; /* those that worked in place on memory from tutti_allocate */
-  uint64_t messages_sent;         /* from here: totals of all communicators of one tutti_init */
+  uint64_t messages_sent;         /* this and all below: totals of one tutti_init */
   uint64_t messages_received;
   uint64_t frames_sent;
   uint64_t bytes_sent;
@@ -277,9 +277,9 @@ typedef struct tutti_call_options {
   tutti_memory memory;
   int device;
   /* The operation begins after everything that is in this stream (a cudaStream_t) now. Null means none. Only
-   * a library that carries out whole collectives can follow a stream. `region` is the registered region in
-   * which the buffers lie; nothing uses it. A call with a stream that nothing can follow, or with a region,
-   * ends with TUTTI_ERROR_UNSUPPORTED at once, and does not count as an operation. */
+   * a library that carries out whole collectives can follow a stream. `region` is reserved for the registered
+   * region in which the buffers lie, and must be null. A call with a stream that nothing can follow, or with
+   * a region, ends with TUTTI_ERROR_UNSUPPORTED at once, and does not count as an operation. */
   void* stream;
   const void* region;
 } tutti_call_options;

@@ -36,9 +36,9 @@ struct CallOptions {
   // cost. `tutti explain` lists the algorithms. `send`, `recv` and `batch` ignore it.
   std::string_view algorithm = {};
   // The operation begins after everything that is in this stream (a cudaStream_t) now; null means none. Only
-  // a library that carries out whole collectives can follow a stream. `region` is the registered region in
-  // which the buffers lie; nothing uses it. A call with a stream that nothing can follow, or with a region,
-  // ends with `unsupported`.
+  // a library that carries out whole collectives can follow a stream. `region` is reserved for the registered
+  // region in which the buffers lie, and must be null. A call with a stream that nothing can follow, or with
+  // a region, ends with `unsupported`.
   void* stream = nullptr;
   const void* region = nullptr;
 };
@@ -120,14 +120,14 @@ class TUTTI_API Registration {
 // Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots,
 // overlaps or different memory for input and output. `unsupported` means a reduction that is not defined on
 // the type, a stream that nothing can follow, or a region. A call with either error does not count as an
-// operation. A collective on device memory that nothing can use (see `Memory`) does count: it ends with
-// `unsupported` on all ranks, and the communicator remains usable. Any other failed collective, a timeout or
-// a lost peer fails the whole communicator: every pending and later operation ends with that first cause.
-// `split`, `group`, `allocate` and `shrink` block, and throw `Error`.
+// operation. A collective on device memory that neither tutti nor an added library can use (see `Memory`)
+// does count: it ends with `unsupported` on all ranks, and the communicator remains usable. Any other failed
+// collective, a timeout or a lost peer fails the whole communicator: every pending and later operation ends
+// with that first cause. `split`, `group`, `allocate` and `shrink` block, and throw `Error`.
 //
-// A library that carries out whole collectives may have been added, for device memory usually. The first
-// such collective of each communicator opens that library, so it blocks until all ranks have made it; inside
-// a `then` callback it is `invalid_argument`.
+// A library that was added to tutti may carry out whole collectives, usually on device memory. A communicator
+// opens the library at the first collective that the library carries out. So that call blocks until all ranks
+// have made it; inside a `then` callback it is `invalid_argument`.
 //
 // Thread rule: any thread may call, but threads that issue collectives on one communicator must order
 // themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in
@@ -225,8 +225,8 @@ class TUTTI_API Communicator {
   // communicator, in the order that they get in the new one. Threads that make groups at the same time must
   // pass different keys. `algorithm` is ignored. The call blocks. It throws `Error`: invalid_argument at once
   // if the list leaves out this rank, names a rank twice, or names a rank that does not exist; mismatch if
-  // another rank passes a different list with the same lowest rank; timeout, which names a rank that has not
-  // called, or not with such a list. After a timeout this communicator fails, too, as always.
+  // another rank passes a different list with the same lowest rank; timeout if a rank does not call, or
+  // passes a list with another lowest rank. The timeout names that rank, and also fails this communicator.
   Communicator group(std::span<const int> ranks, int key = 0, const CallOptions& options = {});
 
   // Returns zeroed, page-aligned memory that is registered with the transports between the ranks.
@@ -266,7 +266,7 @@ class TUTTI_API Communicator {
   struct Statistics {
     std::uint64_t operations = 0;             // collectives and messages of this communicator
     std::uint64_t registered_operations = 0;  // those that worked in place on memory from `allocate`
-    std::uint64_t messages_sent = 0;          // from here: totals of all communicators of one `init`
+    std::uint64_t messages_sent = 0;          // this and all below: totals of one `init`
     std::uint64_t messages_received = 0;
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;

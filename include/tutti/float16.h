@@ -37,7 +37,7 @@ struct FloatFormat {
     using F = typename Lanes::F;
     const U odd = (value >> shift) & 1u;
     if constexpr (Exponent == 8 && canonical_nan) {
-      // Both formats have the same exponents, so rounding the whole pattern carries into the exponent
+      // This format has the exponents of float32, so rounding the whole pattern carries into the exponent
       // correctly. The canonical NaN does not change.
       return (value + ((1u << (shift - 1)) - 1u) + odd) >> shift;
     } else {

@@ -70,7 +70,7 @@ Status Entrance::disagreement(const Introduction& first) const {
 Status Entrance::duplicate(const Introduction& holder) const { return taken_twice(holder, meeting_.self); }
 
 // Puts this rank's Introduction under the key if the key is free. Otherwise another rank, the holder, has its
-// Introduction there, and `conflict` says whether this rank may enter beside it.
+// Introduction there. Then `conflict` returns ok if this rank may enter beside the holder.
 Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
   MeetingStore& store = meeting_.store;
   const bool is_seat = key != session_key;

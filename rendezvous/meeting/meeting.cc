@@ -18,7 +18,7 @@ constexpr milliseconds table_interval{50};
 constexpr milliseconds interrupt_interval{200};
 // After a request that stalls for this long, the rank checks whether it is interrupted, and then asks again.
 constexpr milliseconds stall_limit{3000};
-// At most this part of the given time is reserved for finding out which ranks are missing.
+// At most this much of the given time is reserved for finding out which ranks are missing.
 constexpr milliseconds most_reserved{500};
 // A log line about a long wait may take this long to find out which ranks are missing.
 constexpr milliseconds look_limit{2000};

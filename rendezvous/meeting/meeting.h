@@ -21,7 +21,7 @@ inline constexpr std::chrono::milliseconds short_pause{20};
 // come. exchange.h explains the keys.
 class Meeting {
  public:
-  // `Phase` is how far this rank is in the current round. Each state includes those before it.
+  // `Phase` is how far this rank is in the current round. Each phase includes those before it.
   enum class Phase {
     outside,     // the store does not know this rank
     present,     // the rank is counted in the key `present`

@@ -205,7 +205,8 @@ TEST_P(ChannelFailures, AbortIsTold) {
   expect_alive(world, 10);
 }
 
-// Before that, many contexts have failed that this rank does not belong to.
+// The abort of a context arrives before this rank has attached to the context. Earlier, many contexts have
+// failed that this rank does not belong to.
 TEST_P(ChannelFailures, AbortBeforeItsContext) {
   World world(GetParam(), 2);
   expect_alive(world, 0);
@@ -221,7 +222,7 @@ TEST_P(ChannelFailures, AbortBeforeItsContext) {
   world[1].drive([&] { world[1].mesh.detach(5); });
 }
 
-// When a rank dies, each operation of another rank with it fails, at once or later. Other operations
+// When a rank dies, each operation that another rank has with it fails, at once or later. Other operations
 // continue.
 TEST_P(ChannelFailures, LostPeer) {
   World world(GetParam(), 3, {.small_buffers = true, .limits = tiny});

@@ -58,7 +58,7 @@ struct Transfer {
 class LateCancel : public ::testing::TestWithParam<MakeFixture> {};
 
 // Messages are cancelled at one end while their bytes move, and a little later at the other end. When both
-// ends have ended, no byte of the receive's memory changes any more, and none of the send's is read.
+// ends have ended, the receive's memory does not change any more, and the send's memory is not read.
 TEST_P(LateCancel, LeavesMemoryAlone) {
   constexpr std::uint64_t rounds = 10;
   constexpr std::uint32_t at_once = 100;

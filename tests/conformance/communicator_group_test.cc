@@ -144,7 +144,8 @@ INSTANTIATE_TEST_SUITE_P(All, CommunicatorGroup, testing::ValuesIn(all_connectio
 // These tests count what communicators leave behind in shared memory.
 class SharingCommunicators : public OnEachTransport {};
 
-// Each communicator takes more than a thousandth of the shared memory, so memory must be used again.
+// Each communicator takes more than a thousandth of the shared memory. So 2000 of them, one after another,
+// can all share memory only if the memory of freed communicators is used again.
 TEST_P(SharingCommunicators, MemoryIsUsedAgain) {
   Cluster ranks(3, options());
   ranks.run([](Communicator& comm) {

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 void* const device_input = reinterpret_cast<void*>(std::uintptr_t{0x1000});
 void* const device_output = reinterpret_cast<void*>(std::uintptr_t{0x8000});
 
-// Performs a case's call in device memory. Every rank uses a device with another number.
+// Performs a case's call in device memory. Each rank names a different device.
 void perform_on_device(Communicator& comm, const CollectiveCase& test, const CaseCall& call) {
   const Memory memory = Memory::cuda(comm.rank());
   CaseCall there = call;
@@ -88,7 +88,7 @@ TEST_P(DeviceMemoryOfMany, HostMemoryOnOneRankIsAMismatchOnAll) {
       std::optional<Communicator> part = comm.split(0);
       odd = (odd + 1) % size();
       Status differs = outcome_of(*part, test, comm.rank() == odd ? Perform(perform) : perform_on_device);
-      if (differs.ok()) differs = outcome(part->barrier());  // a rank may not wait for others in this call
+      if (differs.ok()) differs = outcome(part->barrier());  // a rank can succeed without the others
       EXPECT_EQ(differs.code(), Code::mismatch) << test.describe() << ": " << differs.to_string();
       EXPECT_THAT(differs.message(), HasSubstr(", on a device)"));
     }

@@ -33,7 +33,8 @@ Work device_sum(Communicator& comm, std::vector<float>& data, const CallOptions&
   return comm.all_reduce(device_buffer(data), ReduceOp::sum, options);
 }
 
-// Each test runs with completions from the library's own thread, and after some polls.
+// The parameter is the number of polls after which the library reports a call, or 0 if it reports from its
+// own thread.
 class OffloadEnding : public testing::TestWithParam<unsigned> {
  protected:
   std::shared_ptr<ReferenceLibrary> library(ReferenceOptions options = {}) {
@@ -153,7 +154,8 @@ TEST_P(OffloadEnding, ACommunicatorIsDestroyedInsideACallback) {
   EXPECT_EQ(counted->sessions, 0);
 }
 
-// The threads of a rank take turns, since collectives match by the order of issue. They wait at any time.
+// The two threads of a rank issue in turns, since collectives match by the order of issue. They may wait at
+// any time.
 TEST_P(OffloadEnding, TwoThreadsIssueInTurns) {
   Cluster ranks(3, with(library()));
   ranks.run([](Communicator& comm) {
@@ -174,7 +176,7 @@ TEST_P(OffloadEnding, TwoThreadsIssueInTurns) {
   });
 }
 
-// Both threads make what may be the first call. Their calls are equal, so their order does not matter.
+// Either of the two threads may make the first call. Their calls are equal, so their order does not matter.
 TEST_P(OffloadEnding, TwoThreadsMakeTheFirstCall) {
   for (int round = 0; round < 20; ++round) {
     const std::shared_ptr<ReferenceLibrary> counted = library();

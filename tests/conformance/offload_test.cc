@@ -33,10 +33,11 @@ ClusterOptions with(const SharedLibrary& library, const std::string& transport =
   return {.transport = transport, .offloads = reference_offloads(library)};
 }
 
-// When a communicator fails, a rank may still be in a call that other ranks have completed. So tests wait
-// between such calls until all ranks have ended the first (`together`).
+// When a communicator fails, a rank may still be in an earlier call that other ranks have completed. That
+// call would fail, too. So before a call that fails, tests wait at the barrier `together` until every rank
+// has completed the call before it.
 
-// Returns elements as memory of a device, which the reference offload takes.
+// Returns a buffer of the elements that is marked as device memory, so that the reference offload takes it.
 template <class T>
 Buffer on_device(std::vector<T>& elements, int device = 0) {
   Buffer buffer(elements);
@@ -44,7 +45,7 @@ Buffer on_device(std::vector<T>& elements, int device = 0) {
   return buffer;
 }
 
-// Performs a case's call in device memory. Every rank uses a device with another number.
+// Performs a case's call in device memory. Each rank names a different device.
 void perform_there(Communicator& comm, const CollectiveCase& test, const CaseCall& call) {
   CaseCall there = call;
   there.in.memory = there.out.memory = Memory::cuda(comm.rank());
@@ -96,7 +97,7 @@ TEST_P(OffloadOfSize, OffloadedAndOrdinaryOperationsTakeTurns) {
   });
 }
 
-// A user's function cannot run on a device.
+// The library cannot call a user's function, so it does not take the first call.
 TEST_P(OffloadOfSize, ACallThatTheLibraryDoesNotTakeIsRefusedOnAllRanks) {
   const SharedLibrary library = make_library();
   Cluster ranks(size(), with(library, transport()));
@@ -294,7 +295,7 @@ TEST_P(OffloadOfMany, AnOpeningKnowsTheMembersAndTheirMemory) {
   });
 }
 
-// An opening of a library may block without exchanging anything.
+// The opening hangs on rank 1, and exchanges nothing with the other ranks.
 TEST_P(OffloadOfMany, AnOpeningThatHangsTimesOutOnAllRanks) {
   const auto opening = [](OffloadPeers& peers) {
     while (peers.rank() == 1 && peers.status().ok())

@@ -78,7 +78,7 @@ TEST(StoreWills, HeldKeysGoWithTheLastWhoHoldsThem) {
   ASSERT_TRUE(other->hold("job", ample()).ok());  // a second hold by the same client changes nothing
   one = nullptr;
   ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
-  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // may be cached here, but must be gone below
+  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // the server may cache this value
   other = nullptr;
   EXPECT_TRUE(eventually([&] { return !watcher->exists("job/a", ample()).take(); }));
   EXPECT_FALSE(watcher->exists("job/b/c", ample()).take());

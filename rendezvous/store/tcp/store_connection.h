@@ -41,7 +41,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
  public:
   // `Standing` says whether the server may drop the client when room is scarce. Strangers have not made a
   // valid request yet. Idle clients have no request in progress, and waiting clients have a parked request.
-  // Clients of neither kind hold keys or have a will. All other clients are busy, and stay.
+  // Idle and waiting clients hold no keys and have no will. All other clients are busy, and stay.
   enum class Standing { stranger, idle, waiting, busy };
   using Event = std::function<void(StoreConnection&)>;
 

@@ -18,8 +18,9 @@
 namespace tutti::tcp {
 
 // `StoreLink` is the connection of a `StoreClient` to its server. It carries one request at a time. A request
-// that is given up half-way breaks the connection. Then the next request first makes a new connection, on
-// which it repeats the promises that this client had from the server (`hold`, `set_will`).
+// that is given up half-way breaks the connection. Then the next request first makes a new connection, and
+// obtains on it the same promises that this client had from the server. Promises are what the server does for
+// `hold` and `set_will`.
 class StoreLink {
  public:
   // Makes a link of a new connection to `address`, on which nothing has been sent yet. Fails with
