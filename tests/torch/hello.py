@@ -1,4 +1,4 @@
-"""Sums rank plus one over all ranks: hello.py [INIT_METHOD RANK WORLD_SIZE]"""
+"""Computes the sum of rank + 1 over all ranks: hello.py [INIT_METHOD RANK WORLD_SIZE]"""
 import sys
 
 import torch

@@ -37,7 +37,7 @@ def test_ctrl_c_at_the_terminal_reaches_all_ranks():
                for line in lines), out
 
 
-# The ranks meet in a store of torch. Rank 2 never arrives.
+# The ranks meet in one of torch's stores. Rank 2 never arrives.
 MEETING = TELL + """
 store = dist.FileStore(sys.argv[2], 3)
 tell(lambda: dist.init_process_group("tutti", store=store, rank=int(sys.argv[1]), world_size=3))

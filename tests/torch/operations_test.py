@@ -210,7 +210,7 @@ def all_types_move(rank, size):
             result = call(dtype, None)
             if result is not None:
                 check(result, expected, what)
-            # Gloo lacks the other types. With those, its ranks would disagree on whether the call has started.
+            # This skips the types that Gloo lacks: with them, Gloo's ranks would disagree on whether the call has started.
             if dtype in INTEGERS + FLOATS and call not in (all_to_all,):
                 try:
                     result = call(dtype, gloo)
@@ -373,7 +373,7 @@ def refusals(rank, size):
         return
     with pytest.raises(dist.DistBackendError, match="mismatch.*on a device"):
         backend.allreduce([there if rank == 1 else torch.ones(0)], c10d.AllreduceOptions()).wait()
-        dist.barrier()  # a rank with nothing to reduce may complete before it hears of the other rank's call
+        dist.barrier()  # fails if the empty all_reduce completed before this rank heard of the mismatch
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// These are more polls than a member that has nothing to do gets.
+// An idle member is polled fewer times than this.
 constexpr int many = 2000;
 
 class PollCounter final : public ActiveGroups::Member {

@@ -6,7 +6,7 @@
 #include "collectives/schedule/topology.h"
 #include "tests/unit/collectives/proof_cases.h"
 
-// This file proves every algorithm that sends messages with the symbolic checker, for every number of ranks
+// This file uses the symbolic checker to prove every algorithm that sends messages, for every number of ranks
 // from 1 to 64 and for some larger numbers.
 namespace tutti::test {
 namespace {

@@ -36,8 +36,8 @@ void* __wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {  // NOLIN
 }
 }
 
-// This file replaces every form of `new` and `delete`. A sanitizer has its own forms, and would report memory
-// that one of its forms allocates and one of ours frees, or the reverse.
+// This file replaces every form of `new` and `delete`. If a form were missing, a sanitizer's version of it
+// would be used. The sanitizer would then report memory that its `new` allocates and our `delete` frees.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new(std::size_t bytes) {

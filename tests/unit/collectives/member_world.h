@@ -19,7 +19,7 @@
 
 namespace tutti::test {
 
-// A `PaperPlane` is a control plane that records what it should send.
+// A `PaperPlane` is a control plane that records its messages instead of sending them.
 class PaperPlane final : public ControlPlane {
  public:
   struct Letter {

@@ -7,7 +7,7 @@
 // These are the cases that the proofs of algorithms go through.
 namespace tutti::test {
 
-// A `Variant` is what an operation may ask for besides its kind.
+// A `Variant` describes the reduction of an operation.
 struct Variant {
   bool commutative = true;
   bool average = false;

@@ -3,7 +3,7 @@
 #include "collectives/schedule/registered.h"
 #include "tests/unit/collectives/proof_cases.h"
 
-// This file proves every algorithm over shared memory with the symbolic checker. Some windows are so small
+// This file uses the symbolic checker to prove every algorithm over shared memory. Some windows are so small
 // that a vector takes hundreds of rounds, some are just large enough for the vector, and some are larger.
 namespace tutti::test {
 namespace {

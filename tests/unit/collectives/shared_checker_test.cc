@@ -114,7 +114,7 @@ TEST(SharedChecker, FindsWhatIsOverwrittenTooEarly) {
         }
         builder.copy({BufferId::input, 0, 2}, half);
         builder.signal();
-        builder.copy({BufferId::input, 2, 2}, half);  // rank 1 may not have read the window
+        builder.copy({BufferId::input, 2, 2}, half);  // perhaps before rank 1 has read the window
         builder.signal();
         builder.copy(in, out);
       });
@@ -244,8 +244,9 @@ TEST(SharedChecker, FindsABarrierThatLetsGoEarly) {
   for (std::size_t n = 0; n < 2; ++n) {
     auto broken = right;
     ASSERT_TRUE(remove(broken[1], StepKind::await, n));
-    // This tries only one order of events. In other orders, rank 1 may still hear of the rank that it no
-    // longer awaits, because the third rank has heard of that rank. Then the checker finds no error.
+    // Rank 1 no longer awaits one of the other two ranks. This tries only one order of events. In other
+    // orders, rank 1 may hear of that rank indirectly, through the third rank, and the checker finds no
+    // error.
     EXPECT_THAT(check_shared_schedules(broken, test, false, 1), HasSubstr("without having heard"));
   }
 }

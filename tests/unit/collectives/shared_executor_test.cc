@@ -72,7 +72,7 @@ TEST(SharedExecutor, WhateverTheOrder) {
   }
 }
 
-// Checks that a root does not wait until its data has been read, unless all its slots or pages are in use.
+// Checks that a root waits for its readers only if all its slots or pages are in use.
 // `room` is the number of these slots or pages.
 void run_ahead(std::uint64_t count, std::size_t room) {
   BoardWorld world(2);
@@ -193,8 +193,8 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Both ranks broadcast as root, so neither waits for the other. They compare their calls at the latest before
-// they use a slot again.
+// Both ranks broadcast as root, so neither waits for the other. A rank must compare the calls before it uses
+// a slot again.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);

@@ -132,8 +132,8 @@ TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
   EXPECT_EQ(found_in_freed_memory(), 0u);
 }
 
-// The launcher is another process: launchers such as mpiexec do not overwrite the token, so its memory must
-// not be searched.
+// Launchers such as mpiexec do not overwrite the token. So the launcher is another process, whose memory the
+// test does not search.
 TEST_F(Secrets, TheTokenOfASessionThatALauncherPassesOnIsOverwritten) {
   const Deadline ample = Deadline::after(seconds(60));
   test::PmiLauncher launcher(2);

@@ -98,12 +98,12 @@ TEST(LowerBound, NoEstimateIsBelowIt) {
 }
 
 TEST(LowerBound, IsReached) {
-  // A single message is enough here.
+  // This barrier takes the time of a single message.
   Problem problem;
   problem.kind = CollectiveKind::barrier;
   problem.size = 2;
   EXPECT_DOUBLE_EQ(lower_bound(problem, {}).seconds(), CostModel{}.near.alpha);
-  // Here every rank must send and receive without a pause.
+  // In this all_reduce, every rank must send and receive without a pause.
   problem.kind = CollectiveKind::all_reduce;
   problem.size = 4;
   problem.count = 1 << 28;

@@ -135,7 +135,7 @@ TEST(Merge, AllAreInIt) {
   EXPECT_THAT(merge(dumps), HasSubstr("no rank is behind"));
 }
 
-// Sets the time of `dump` to `time_us`, and the time at which its last operation began to `since_us`.
+// Sets the time of `dump` (`time_us`), and the time at which its last operation began (`since_us`).
 void move_to(RankDump& dump, std::int64_t time_us, std::int64_t since_us) {
   dump.time_us = time_us;
   dump.communicators.front().operations.back().issued_us = since_us;

@@ -66,8 +66,8 @@ TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
       if (brought) polled_after_task = true;
       return false;
     };
-    // When the background thread asks, no work is left. But while it stops driving, it runs a task that
-    // brings new work.
+    // When the background thread asks whether work is left, the answer is no. But while it stops driving, it
+    // runs a task that brings new work.
     polled.work_left = [&] {
       if (!posted) driver.post(task);
       posted = true;

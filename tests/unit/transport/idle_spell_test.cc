@@ -55,7 +55,7 @@ TEST_F(IdleSpellTest, SpinsAloneThenOffersTheProcessorThenIsOver) {
 TEST_F(IdleSpellTest, IsOverSoonWhereOthersWantTheProcessor) {
   for (int i = 0; i < 10; ++i) {
     spell_.begin(past_);
-    EXPECT_TRUE(spell_.is_spinning());  // spells that other threads cut short are not in vain
+    EXPECT_TRUE(spell_.is_spinning());  // a spell that other threads cut short does not count as in vain
     EXPECT_TRUE(spell_.pass_time(past_ + microseconds(10)));
     EXPECT_TRUE(crowded_);
     EXPECT_FALSE(spell_.pass_time(past_ + microseconds(20)));

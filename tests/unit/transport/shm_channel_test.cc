@@ -192,8 +192,8 @@ struct BothWays {
     nodes[0]->shut_down();
     other.join();
   }
-  // Returns a false shm address of a rank: another listener's, but with the rank's own nonce. So whoever
-  // believes it still recognizes that rank when it connects.
+  // Returns a false shm address of `rank`: another listener's, but with the nonce of `rank`. So the other
+  // rank still recognizes `rank` when `rank` connects.
   std::string misled_to(const std::string& listener, int rank) const {
     Address address = published_by(peers[static_cast<std::size_t>(rank)]).value();
     address.name = listener;

@@ -28,8 +28,8 @@ TEST(Stream, SmallMessageIsOneFrame) {
   EXPECT_EQ(pair.b->counters().messages_received, 1u);
 }
 
-// Tests sizes around the limits. Messages arrive in chunks of many sizes, and the receive is posted before or
-// after them.
+// Tests sizes around the limits. Each message arrives in chunks, and its receive is posted before or after
+// the message arrives.
 TEST(Stream, AllSizesAllChunks) {
   for (const std::size_t bytes : {0u, 1u, 63u, 64u, 99u, 100u, 101u, 255u, 256u, 257u, 512u, 1000u, 5000u}) {
     for (const std::size_t chunk : {1u, 7u, 64u, 65u, 1000u, 100000u}) {
