@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t steps_shown = 40;
 constexpr int ranks_of_a_host = 8;  // used by --scaling
 constexpr int most_simulated = 4096;
-// All ranks' schedules are in memory at once, at about a hundred bytes per step.
+// Simulations of more steps than this, over all ranks, are refused. All ranks' schedules are in memory at
+// once, at about a hundred bytes per step.
 constexpr std::uint64_t most_simulated_steps = 16'000'000;
 
 struct ExplainOptions {

@@ -38,7 +38,7 @@ double through_host(CollectiveKind kind, double vector, const Topology& topology
 }
 
 // Returns the least number of bytes that all ranks together have to combine or write. The last combination
-// may put the result where one rank wants it; all other ranks get a copy.
+// may write directly into one rank's result; all other ranks get a copy.
 double through_cores(CollectiveKind kind, double vector, double ranks) {
   switch (kind) {
     case CollectiveKind::all_reduce:

@@ -34,8 +34,8 @@ class Channel {
   // drops the announcement. Other messages are not affected.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 
-  // Gives an announced message its receive, and may complete that receive at once. A message that has arrived
-  // completely can be claimed even after the channel has failed.
+  // Tells the channel which receive an announced message belongs to. The receive may complete before `claim`
+  // returns. A message that has arrived completely can be claimed even after the channel has failed.
   virtual void claim(Arrival& arrival, RecvOp& op) = 0;
   // Declares that no receive will ever want this message. Its payload is dropped as it arrives, and the
   // sender's operation completes as if the message had been received. `discard` may be called from within

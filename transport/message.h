@@ -26,7 +26,7 @@ struct MessageTag {
 inline constexpr std::uint32_t user_context_bit = 0x80000000u;
 constexpr bool is_user(const MessageTag& tag) { return (tag.context & user_context_bit) != 0; }
 // Some of the library's own messages are matched like a user's messages. Their tags have this bit, which no
-// user's tag can have. A receive with any tag does not take them.
+// user's tag can have. A receive with `any_tag` does not take such messages.
 inline constexpr std::uint64_t library_tag_bit = std::uint64_t{1} << 63;
 
 struct MessageHeader {

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// A rank has at most this many offloads, whose facts have at most this many bytes.
+// A rank has at most `max_offloads` offloads, and the facts of each have at most `max_offload_facts` bytes.
 inline constexpr std::size_t max_offloads = 8;
 inline constexpr std::size_t max_offload_facts = 512;
 

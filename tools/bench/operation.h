@@ -36,7 +36,8 @@ struct MeasuredInfo {
   std::string_view name;
   std::optional<CollectiveKind> kind;  // none for the point-to-point patterns
   bool reduces = false;
-  // Returns how many times each link carries the vector, as nccl-tests defines bus bandwidth.
+  // Returns the bus bandwidth divided by the algorithm bandwidth, as nccl-tests defines both. This is how
+  // many times each link carries the vector.
   double bus_factor(int ranks) const;
 };
 

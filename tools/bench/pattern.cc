@@ -10,7 +10,7 @@
 namespace tutti::tools {
 namespace {
 
-constexpr std::uint64_t piece = 4096;  // elements
+constexpr std::uint64_t piece = 4096;  // a `Checker` compares this many elements at a time
 
 // Hashes `value` so that the results of neighbouring values are unrelated. This is the finisher of
 // splitmix64.

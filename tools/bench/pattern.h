@@ -11,9 +11,9 @@
 namespace tutti::tools {
 
 // `Pattern` is the test data: it computes any element of any rank's input. Ranks may combine inputs in any
-// order and get the same bits, since sums stay exact in the type and products have few factors of 2. Inputs
-// differ between ranks. A hash makes them differ between indices too, so that a block in the wrong place is
-// noticed.
+// order and get the same bits: integers wrap around, floating-point sums stay exact, and the factors of
+// floating-point products are 1 or 2. Inputs differ between ranks. A hash makes them differ between indices
+// too, so that a block in the wrong place is noticed.
 class Pattern {
  public:
   Pattern(DataType type, const ReduceOp& op, int ranks);

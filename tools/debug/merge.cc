@@ -23,8 +23,9 @@ constexpr double least_wait = 0.1;
 constexpr double unanswered = 1;
 
 // Returns for how many seconds `waiting` is known to have waited in `operation` for `other`. When `other` was
-// dumped, it had not called the operation. If it was dumped first, the wait counts only until then. The
-// clocks of different hosts cannot be compared, so dumps of different hosts count as made at the same time.
+// dumped, it had not called the operation. If `other` was dumped before `waiting`, only the wait until that
+// dump counts. The clocks of different hosts cannot be compared, so dumps of different hosts count as made at
+// the same time.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0

@@ -19,7 +19,8 @@ namespace tutti::tools {
 namespace {
 
 constexpr const char* loopback = "127.0.0.1";
-// At most this many bytes of output may wait for our reader. Beyond that, the ranks have to wait.
+// At most this many bytes of output may wait for the reader of our stdout or stderr. Beyond that, the ranks
+// have to wait.
 constexpr std::size_t most_backlog = 1024 * 1024;
 
 std::string host_name() {

@@ -28,7 +28,7 @@ namespace {
 
 // If callers have driven this many times between two checks, they count as driving without a pause.
 constexpr std::uint64_t busy_callers = 16;
-constexpr int longest_pauses = 16;
+constexpr int longest_pauses = 16;  // between two checks, in grace periods
 // A program that closes all its descriptors also closes `kick`. So the background thread wakes after this
 // time by itself, to check whether it must stop.
 constexpr std::chrono::nanoseconds longest_sleep = std::chrono::seconds(1);

@@ -62,7 +62,7 @@ struct Driver::State {
   SpinPolicy yield;
   bool crowded = false;  // whether other threads wanted this processor while we waited
   bool armed = false;
-  bool expects_memory = false;  // whether a pollable did when the driver last had nothing to do
+  bool expects_memory = false;  // what the pollables answered when the driver last had nothing to do
   unsigned unasked = 0;         // passes with work since the driver last asked the kernel
 
   bool free() const { return holder.load() == nullptr; }

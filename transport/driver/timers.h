@@ -8,8 +8,8 @@ namespace tutti {
 
 class Timer;
 
-// `Timers` calls each `Timer` when its time has come: when a hello or an answer is late, or when the next
-// connection attempt is due. The data path does not use timers.
+// `Timers` calls each `Timer` when its time has come. Transports use it to limit the wait for a peer's hello
+// or answer, and to delay the next connection attempt. The data path does not use timers.
 class Timers {
  public:
   // Sets the time of a timer. It replaces the time that was set before.

@@ -12,8 +12,8 @@
 
 namespace tutti::inproc {
 
-// An `ExposedMemory` is the registered memory of a rank. Like the rank's network card, it lets peers write
-// into registered regions, and refuses all other writes.
+// An `ExposedMemory` is the registered memory of a rank. Like a network card, it lets peers write into
+// registered regions, and refuses all other writes.
 class ExposedMemory final : public RemoteMemory, public std::enable_shared_from_this<ExposedMemory> {
  public:
   Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region) override;

@@ -32,8 +32,8 @@ class Connection {
 
   // Makes both sides pass `guard` before anything else is read or written.
   void guard_by(security::Guard guard) { guard_ = std::make_unique<security::Guard>(std::move(guard)); }
-  // Advances the guard. Call this whenever the socket is ready for what the last call returned, until a call
-  // returns `done`. Only then may anything be read or written.
+  // Advances the guard. If the result is `reading` or `writing`, call this again when the socket is readable
+  // or writable. Nothing else may be read or written before the result is `done`.
   security::Guard::State pass();
   // Returns the guard, or null if there is none or both sides have passed it. A guard that has failed stays.
   const security::Guard* guard() const { return guard_.get(); }
@@ -55,8 +55,8 @@ class Connection {
   }
   std::size_t write(std::span<const std::byte> part, int& error) { return write({&part, 1}, error); }
 
-  // A read from an encrypted connection may return fewer bytes than there are, and leave pending bytes that
-  // the kernel does not announce again.
+  // A read from an encrypted connection may return fewer bytes than have arrived. The rest is then pending,
+  // and the kernel does not announce it again.
   bool is_encrypted() const { return stream_.is_encrypted(); }
   bool has_pending() const { return stream_.has_pending(); }
 

@@ -26,7 +26,8 @@ struct Mesh::State {
     int peer;
     Status why;
   };
-  // Most contexts that fail elsewhere are never attached here. So the newest aborts are kept.
+  // If there are more early aborts than this, the oldest ones are dropped. Most of them are for contexts that
+  // are never attached here.
   static constexpr std::size_t max_early_aborts = 1024;
 
   explicit State(std::size_t& early_messages) : early(early_messages) {}

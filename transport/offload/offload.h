@@ -28,22 +28,22 @@ class Offload {
  public:
   virtual ~Offload() = default;
 
-  // Returns the name under which `PeerInfo::offloads` has the facts of each rank.
+  // Returns the library's name. `PeerInfo::offloads` has the facts of each rank under this name.
   virtual std::string_view name() const = 0;
   // Returns what the other ranks must know about this one, such as a version and a device. The text is
   // printable, and has at most `max_offload_facts` bytes.
   virtual std::string facts() const = 0;
-  // Returns ok, or a status that names two members that cannot work together, and says why. It decides from
-  // these arguments only, so that all members decide alike. Every member has facts under `name`, but they may
-  // be any printable text.
+  // Returns ok if these members can work together. Otherwise the status names two members that cannot, and
+  // says why. The result depends only on the argument, so it is the same on all members. Every member has
+  // facts under `name()`, but the facts may be any printable text.
   virtual Status fits(std::span<const PeerInfo* const> members) const = 0;
   // Returns whether `takes` may return ok for calls on host memory.
   virtual bool takes_host_memory() const { return false; }
-  // Returns ok, or why this call is not for it. It decides from the argument only, so that all ranks decide
-  // alike.
+  // Returns ok if the library takes this call, and otherwise the reason. The result depends only on the
+  // argument, so it is the same on all ranks.
   virtual Status takes(const Fingerprint& call) const = 0;
-  // Opens a session for the communicator of these peers. All members call it. It may block until the peers'
-  // deadline, or until their status is an error.
+  // Opens a session for the communicator of these peers. All members call it. It may block until
+  // `peers.deadline()` has passed, or until `peers.status()` is an error.
   virtual Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) = 0;
   // Does what `Transport::add_memory` does, for the memory of a host or a device.
   virtual Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte>) {
@@ -58,36 +58,37 @@ class OffloadPeers {
   // Return this rank's number in the communicator, and the members in the order of their ranks there.
   virtual int rank() const = 0;
   virtual std::span<const PeerInfo* const> members() const = 0;
-  // Returns the memory in which this rank's buffers of the first call lie.
+  // Returns the memory (of the host or a device) that holds this rank's buffers of the call for which the
+  // session is opened.
   virtual Memory memory() const = 0;
-  // Returns the texts of all members, in the order of their ranks. All members must pass texts of equal
-  // length. This is a collective of the communicator; it blocks.
+  // Sends `mine` to all members, and returns what all members have sent, in the order of their ranks. All
+  // members must send the same number of bytes. This is a collective of the communicator; it blocks.
   virtual Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine) = 0;
   // Returns ok, or why the communicator has failed meanwhile.
   virtual Status status() const = 0;
   virtual Deadline deadline() const = 0;
 };
 
-// An `OffloadCall` is one call that a library carries out. The counts of `call` are valid until
-// `OffloadSession::issue` returns, and all else until `done`.
+// An `OffloadCall` is one call that a library carries out. The counts in `call` are valid until
+// `OffloadSession::issue` returns, and everything else until `done` is called.
 struct OffloadCall {
   Call call;
-  void* stream = nullptr;  // the call begins after what is in this stream now; null: it begins at once
-  // The library calls this once, on any thread, when nothing touches the buffers any more.
+  void* stream = nullptr;  // the call begins after all work that is in this stream now; null: at once
+  // The library calls `done` once, on any thread, when nothing touches the buffers any more.
   void (*done)(OffloadCall& call, const Status& status) = nullptr;
 };
 
-// An `OffloadSession` is one communicator's part of an offload. Only the driving thread calls it, except
-// where a comment says otherwise.
+// An `OffloadSession` is this rank's side of the library's work for one communicator. Only the driving thread
+// calls it, except where a comment says otherwise.
 class OffloadSession : public Pollable {
  public:
-  // Starts calls as one group, and never blocks. The calls of all groups are in the order in which the
-  // communicator numbers them. Any thread may call, one at a time.
+  // Starts these calls as one group, and never blocks. Calls are issued in the order in which the
+  // communicator numbers them. Any thread may call `issue`, but only one at a time.
   virtual void issue(std::span<OffloadCall* const> calls) = 0;
-  // Gives up all calls, and those that are issued later. Returns at once; `done` of each call follows soon,
-  // with any status. Called at most once.
+  // Gives up all calls, including those that are issued later. Returns at once. Soon afterwards, `done` of
+  // each call is called with any status. `abort` is called at most once.
   virtual void abort(const Status& why) = 0;
-  // Makes `stream` wait until the call is over. Does nothing if `done` has been called.
+  // Makes `stream` wait until the call has ended. Does nothing if `done` has been called.
   virtual Status wait_on(OffloadCall& call, void* stream) = 0;
 };
 

@@ -44,7 +44,8 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
     std::vector<Descriptor> descriptors;
     std::unique_ptr<Link> link;
   };
-  // This is enough, since a peer asks once per segment, and groups are made one after another.
+  // At most this many early requests of one peer are kept. That is enough, since a peer asks once per
+  // segment, and groups are made one after another.
   static constexpr int max_early_per_peer = 64;
   static constexpr std::size_t max_refusals = 64;
 

@@ -27,7 +27,7 @@ struct StreamLimits {
   static constexpr std::uint32_t max_abort_text = 1024;
   static constexpr std::uint32_t min_fragment = 64;
   // A payload on a stripe has at least `min_stripe_payload` bytes. At most `max_stripe_queue` payloads may be
-  // announced but not received, which is more than the kernel's buffers hold.
+  // announced but not received. That is more than the kernel's buffers can hold.
   static constexpr std::uint32_t min_stripe_payload = 16 * 1024;
   static constexpr std::size_t max_stripe_queue = 4096;
   // At most `max_grants` grants of a message may be open. A message uses at most `max_chunks` staging chunks.
@@ -38,8 +38,8 @@ struct StreamLimits {
   std::uint32_t credit;
   std::uint32_t fragment;
 
-  // An eager message must fit into half of the credit window, since the other half may be on its way back to
-  // the sender.
+  // An eager message costs at most half of the credit window, since the receiver may owe up to half of the
+  // window before it returns any credit.
   explicit StreamLimits(const MessageLimits& limits)
       : eager(limits.eager),
         credit(std::max(limits.credit, min_credit)),

@@ -31,8 +31,8 @@ bool is_rejection(const asio::error_code& error) {
          error == asio::error::access_denied || error == asio::error::no_permission;
 }
 
-// Returns the time limit for one attempt. Networks where packets vanish need it. Between two attempts, the
-// peer's own attempts get a chance (see Channel::judge_incoming).
+// Returns the time limit for one attempt. Without a limit, an attempt would last too long on a network where
+// packets vanish. Between two attempts, the peer's own attempts get a chance (see Channel::judge_incoming).
 std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
 }

@@ -8,8 +8,8 @@
 namespace tutti::tcp {
 namespace {
 
-// The line end in both magic numbers reveals a gateway that translates text. The two numbers differ, since a
-// socket that connects to a local port without a listener can end up connected to itself.
+// The line end in both magic numbers reveals a gateway that converts line ends. The two numbers differ, since
+// a socket that connects to a local port without a listener can end up connected to itself.
 constexpr char hello_magic[magic_bytes + 1] = "tutti?\r\n";
 constexpr char answer_magic[magic_bytes + 1] = "tutti!\r\n";
 

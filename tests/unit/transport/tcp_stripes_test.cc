@@ -52,7 +52,7 @@ TEST(TcpStripes, UseEveryAddress) {
   EXPECT_EQ(ends["127.0.0.3"], 4);
 }
 
-// Small buffers cut payloads, and even elements, anywhere.
+// Small buffers split payloads anywhere, even inside an element.
 TEST(TcpStripes, ReduceWhatComesInPieces) {
   Pair world(with_sockets(4, 5000));
   constexpr std::size_t count = 500'000;
