@@ -19,7 +19,8 @@ namespace tutti::test {
 // `ReferenceOptions` say how a `ReferenceOffload` (below) behaves.
 struct ReferenceOptions {
   bool host_memory = false;  // takes host memory, too
-  // An ended call is reported by the poll with this number. 0: the session's thread reports it at once.
+  // A session reports a call in its `polls`-th poll after the call has ended. If zero, the session's thread
+  // reports the call at once.
   unsigned polls = 0;
   std::chrono::microseconds pause{0};            // every call takes at least this long
   std::function<std::string(int rank)> facts{};  // empty: all ranks have the same facts
