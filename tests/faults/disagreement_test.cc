@@ -149,7 +149,8 @@ TEST_P(Late, IsNamedAlsoWhenStopped) {
   }
 }
 
-// The communicator fails while the leader is still asking which rank is late.
+// The communicator fails while the leader is still asking which rank is late. Then the leader must not stay
+// busy.
 TEST_P(Late, LeavesNothingToDoBehind) {
   const auto& [size, transport] = GetParam();
   FaultWorld world(size, {"hasty", std::to_string(size - 1)}, {.transport = transport});

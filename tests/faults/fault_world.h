@@ -32,11 +32,13 @@ class FaultWorld {
 
   int size() const { return static_cast<int>(ranks_.size()); }
   Process& rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
-  // Waits until all ranks have met and are working. If they do not, the test fails.
+  // Returns true once all ranks have met and are working. If they do not get that far in time, fails the test
+  // and returns false.
   bool ready();
   // Returns a rank's report of its failure, or nothing if it does not report in time.
   std::optional<Failure> failure(int number);
-  // Waits until a rank continues in a world of `size` ranks. Returns how many milliseconds its `shrink` took.
+  // Waits until a rank continues in a world of `size` ranks. Returns how many milliseconds its `shrink` took,
+  // or nothing if the rank does not continue in time.
   std::optional<double> shrunk(int number, int size);
   // Returns whether the message names a rank, as in "rank 2 (host h, pid 4711)". The host is not checked.
   bool names(const std::string& message, int number);

@@ -31,7 +31,7 @@ bool says(Process& rank, const std::string& text) {
 
 TEST(MeetingWait, IsSpokenOf) {
   const std::string port = std::to_string(unused_port()), other = std::to_string(unused_port());
-  const std::string far = "tcp://192.0.2.1:" + std::to_string(unused_port());  // an address for documentation
+  const std::string far = "tcp://192.0.2.1:" + std::to_string(unused_port());  // reserved by RFC 5737
   Process zero = rank_at("tcp://127.0.0.1:" + port, 0), one = rank_at("tcp://127.0.0.1:" + port, 1),
           alone = rank_at("tcp://127.0.0.1:" + other, 1), misled = rank_at(far, 0);
   for (Process* const rank : {&zero, &one}) {

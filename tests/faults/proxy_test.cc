@@ -132,7 +132,7 @@ TEST_F(Proxied, ARecordedHandshakeIsWorthNothing) {
   expect_refused(to_the_store());
   start_rank(2);
   ASSERT_TRUE(job_->are_ready()) << reports();
-  // These are the data and control ports of all ranks.
+  // This holds one recorded connection for each data or control port of a rank.
   std::map<std::uint16_t, TcpProxy::Record> by_port;
   for (const TcpProxy::Record& record : proxy_->records()) {
     if (record.port != first_port_ && record.answered.size() >= 2 * notice) by_port[record.port] = record;

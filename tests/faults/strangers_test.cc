@@ -174,8 +174,7 @@ TEST_P(Strangers, AtTheStoreBeforeTheRanksHaveMet) {
 // One stranger at each port is enough to break a Gloo job.
 TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   Job job(2, environment(), 1);
-  // So far, the first rank knows only the store. Strangers connect to all of its ports before the second rank
-  // arrives.
+  // Rank 0 is still alone. Strangers connect to all of its ports before rank 1 starts.
   std::vector<LoopbackSocket> kept;
   for (int attempt = 0; attempt < 6000 && kept.empty(); ++attempt) {
     for (const std::uint16_t port : listening_ports(job[0].pid())) kept.emplace_back(port);
@@ -223,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Open, Strangers, ::testing::Values(""));
 INSTANTIATE_TEST_SUITE_P(Token, Strangers, ::testing::Values("a token for this test"));
 
 TEST(Descriptors, RunOutAndComeBack) {
-  // The process has so few descriptors that strangers can take them all.
+  // Rank 0 has so few descriptors that strangers can take them all.
   Job job(2, {{"TUTTI_LOG_LEVEL", "error"}}, 0);
   const std::vector<std::string> words = {
       "sh", "-c",
@@ -331,7 +330,7 @@ TEST(Contradictions, DifferentWorldSizesAreToldOnBothSides) {
   }
 }
 
-// Two ranks use the smaller of their two limits, whichever rank has it.
+// Ranks may have different limits for messages. Each pair of ranks uses the smaller of its two limits.
 TEST(Contradictions, BetweenLimitsOfMessagesAreNone) {
   for (const char* transport : {"tcp", "shm"}) {
     Job job(3, {{"TUTTI_TRANSPORTS", transport}, {"TUTTI_SHM_WINDOW", "0"}}, 1);

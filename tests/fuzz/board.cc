@@ -17,7 +17,7 @@ constexpr CollectiveKind kinds[] = {CollectiveKind::all_reduce, CollectiveKind::
                                     CollectiveKind::barrier,    CollectiveKind::all_gather,
                                     CollectiveKind::gather,     CollectiveKind::reduce_scatter};
 
-// A `SilentBell` does nothing: the ranks never sleep.
+// A `SilentBell` does nothing. No rank needs to be woken, since the ranks never sleep.
 struct SilentBell final : SharedBell {
   void ring() const override {}
 };

@@ -1,6 +1,6 @@
 // Fuzzes guards of connections that TLS protects by certificates. There are three cases:
 // - A guard receives the input.
-// - A guard receives the input inside TLS. The peer's certificate is good, or it is of another authority.
+// - A guard receives the input inside TLS. The peer's certificate is good, or is signed by another authority.
 // - Two guards are connected through a process that changes, drops and adds bytes.
 #include "tests/support/certificates.h"
 

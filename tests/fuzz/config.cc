@@ -50,7 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!config.ok()) return 0;
   std::map<std::string, std::string> printed;
   for (const Config::Setting& setting : config->settings()) {
-    // The list `"a",` is accepted only because of its extra comma. It is printed as `"a"`, which is refused.
+    // A value in quotes is refused. The list `"a",` is accepted, since it ends with a comma, but it is
+    // printed as `"a"`. So it cannot be read back.
     if (!unmeant_ends(setting.value).empty()) return 0;
     if (!setting.value.empty()) printed[std::string(setting.variable->name)] = setting.value;
   }

@@ -1,6 +1,6 @@
 // Fuzzes the control plane of one rank (liveness::Overlay). Peers and strangers send anything at any time:
-// half greetings, frames with false contents, or nothing at all, and may close the connection. This file
-// holds the other ends of all connections, and drives the clock of the control plane.
+// incomplete greetings, frames with false contents, or nothing at all. They may also close the connection.
+// This file holds the other ends of all connections, and drives the clock of the control plane.
 #include <array>
 #include <map>
 #include <memory>
@@ -74,7 +74,7 @@ class World {
     name.sun_family = AF_UNIX;
     listener_length_ = sizeof name;
     Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    // The kernel chooses an abstract name, so that no ports are used up.
+    // The listener is a Unix socket, so that no ports are used up. The kernel chooses its abstract name.
     require(bind(listener.get(), reinterpret_cast<sockaddr*>(&name), sizeof name.sun_family) == 0 &&
             listen(listener.get(), 64) == 0);
     getsockname(listener.get(), reinterpret_cast<sockaddr*>(&listener_name_), &listener_length_);

@@ -1,7 +1,7 @@
 // Fuzzes the message protocol (StreamChannel). While this side sends, receives and cancels, a faulty peer
-// sends frames. It also writes into the memory that it was granted, until it says that it has finished
-// writing. The input chooses what happens at each step. Most frames are complete, so that they pass the first
-// checks.
+// sends frames. The peer also writes into memory that this side has granted to it, until it says that it has
+// finished writing. The input chooses what happens at each step. Most frames are complete, so that they pass
+// the first checks.
 #include <deque>
 #include <map>
 #include <set>
@@ -17,7 +17,7 @@ namespace tutti::fuzz {
 namespace {
 
 constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
-constexpr std::size_t most_bytes = 70'000;  // of a message; a stripe takes payloads of this size
+constexpr std::size_t most_bytes = 70'000;  // of a message; enough for payloads on stripes
 
 struct Send : SendOp {
   std::vector<std::byte> memory;
@@ -30,7 +30,7 @@ struct Recv : RecvOp {
   bool over = false;
 };
 
-// `Card` offers all memory for remote writes, except the memory of every second receive.
+// `Card` offers all memory for remote writes, except that of receives with an odd sequence number.
 class Card final : public RemoteMemory {
  public:
   Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte>) override {
@@ -141,7 +141,8 @@ class Pipe final : public StreamChannel {
       }
     }
   }
-  // Lets the peer say that it has written the next fragment of a granted message.
+  // Makes `header` say that the peer has written the next fragment of message `id`. Returns false if the peer
+  // has no grant for that message.
   bool likely_written(std::uint32_t id, FrameHeader& header) {
     const auto found = granted_.find(id);
     if (found == granted_.end()) return false;
@@ -189,7 +190,7 @@ class Pipe final : public StreamChannel {
     }
   }
   void end() { pipe_failed(Status(Code::peer_lost, "end of file", 0)); }
-  // Ends all remote writes of both sides, once the pipe is closed.
+  // Ends all remote writes of both sides. The pipe must be closed.
   void end_writes() {
     scribble();
     granted_.clear();
@@ -210,9 +211,9 @@ class Pipe final : public StreamChannel {
       granted_[header.id].push_back(to_grant(header));
     }
   }
-  // Notes what a frame of the peer means for its grants. If the peer uses an id again, it must ignore earlier
-  // grants for that id, since they may belong to the earlier message. (A correct peer uses an id again only
-  // after 65,536 messages.)
+  // Updates the grants of the peer after a frame that it sends. If the peer uses an id again, it must ignore
+  // earlier grants for that id, since they may belong to the earlier message. (A correct peer uses an id
+  // again only after 65,536 messages.)
   void note(const FrameHeader& header) {
     const auto found = granted_.find(header.id);
     if (header.type == FrameType::request && used_.insert(header.id).second) {

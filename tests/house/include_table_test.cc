@@ -15,7 +15,7 @@ namespace {
 
 bool is_public(std::string_view path) { return path.starts_with("include/tutti/"); }
 
-// Returns the layer of a public header. All headers that are not in this list belong to `core`.
+// Returns the area that a public header belongs to. Headers that are not in this list belong to `core`.
 std::string_view floor_of(std::string_view public_header) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> floors = {
       {{"store.h", "rendezvous"},

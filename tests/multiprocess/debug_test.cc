@@ -77,8 +77,8 @@ std::string merged(Ranks& ranks) {
   return debug(arguments);
 }
 
-// Runs `tutti debug` again until its answer contains `expected`. A single answer cannot distinguish a stuck
-// rank from one that waits only briefly.
+// Runs `tutti debug` again and again until its answer contains `expected`. A single answer cannot distinguish
+// a stuck rank from one that waits only briefly.
 std::string merged(Ranks& ranks, const std::string& expected) {
   std::string text;
   for (int i = 0; i < 600; ++i) {
@@ -308,7 +308,7 @@ TEST_P(TraceOf, IsValidJsonOfAllOperationsAndWaits) {
     EXPECT_EQ(done["all_reduce"], 21);
     EXPECT_EQ(done["barrier"], 2);
     EXPECT_EQ(done["broadcast"], 1);
-    EXPECT_EQ(done["split"], 2);  // the two steps of a founding
+    EXPECT_EQ(done["split"], 2);  // a split takes two exchanges between the ranks
     EXPECT_EQ(done["all_gather"], 0);
     EXPECT_EQ(done[rank == 0 ? "send" : "recv"], 1);
     if (rank == 1) {

@@ -115,8 +115,8 @@ TEST(LauncherOutput, MuchOfItIsComplete) {
 }
 
 TEST(LauncherOutput, LongLinesAreNotMixed) {
-  // These lines are longer than a pipe takes at once. They are shorter than the part of an unfinished line
-  // that the launcher keeps.
+  // Each line is longer than a pipe takes at once, but short enough that the launcher keeps all of it until
+  // it ends.
   const Ended result =
       run_shell({"-n", "4"}, "for i in 1 2 3; do head -c 50000 /dev/zero | tr '\\0' $RANK; echo; done");
   const auto lines = lines_of(result.out);

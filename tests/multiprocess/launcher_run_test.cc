@@ -88,12 +88,12 @@ TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
   EXPECT_EQ(count(result.out, "went on"), 2);
   EXPECT_THAT(result.err, HasSubstr("was ended by signal 9 (Killed); the others continue. Its last lines"));
   EXPECT_THAT(result.err, HasSubstr("  rank 1| last words\n"));
-  // No rank ends well, so the job has the status of the first failure.
+  // No rank succeeds, so the job has the status of the first failure.
   result = run_with_recovery("exit 3");
   EXPECT_EQ(result.status, 128 + 9) << result.err;
   EXPECT_EQ(count(result.err, "exited with status 3"), 2) << result.err;
-  // Rank 0 ends well after rank 1's failure, but before rank 2's. So rank 0 survives only the failure of rank
-  // 1, and the job has the status of rank 2.
+  // Rank 0 succeeds. It ends later than rank 1, but before rank 2 fails. So rank 0 survives only the failure
+  // of rank 1, and the job has the status of rank 2.
   result = run_with_recovery("[ $RANK = 0 ] || { gone 0; exit 4; }");
   EXPECT_EQ(result.status, 4) << result.err;
 }

@@ -15,7 +15,7 @@ using std::chrono::minutes;
 
 const std::string bin = TUTTI_BIN_DIR;
 
-// A `Report` is the line that a rank of the program prints.
+// A `Report` is the line that a rank of the program many_communicators prints.
 struct Report {
   int rank = 0, threads = 0, descriptors = 0, messages = 0, microseconds = 0;
 };

@@ -57,8 +57,8 @@ TEST(ManyRanks, SocketsAndThreadsAreBounded) {
   EXPECT_LE(most_threads, 4);  // the program's own, the driver's, the control plane's, and `tutti debug`'s
   constexpr int doublings = 6;
   // A rank does not have connections to every other rank. Each doubling of the world adds only a few
-  // connections, for messages and for the control plane. A rank also has one socket for the bell of each rank
-  // of its host.
+  // connections, for messages and for the control plane. A rank also has one socket for each rank of its
+  // host, through which it wakes that rank.
   EXPECT_LE(most_sockets, ranks + 6 * doublings + 7);
   EXPECT_LE(sockets_of_leader,
             2 * ranks + 6 * doublings + 7);  // and a connection from each rank for the shared segment

@@ -1,4 +1,5 @@
-// Tests that ranks meet under MPICH's mpiexec without settings: they pass their session on by PMI-1.
+// Tests that ranks meet under MPICH's mpiexec without settings: rank 0 passes its session to the others
+// through PMI-1.
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -35,7 +36,7 @@ std::string sum_on(int ranks) {
 // may lose what the ranks have just written.
 class Errors {
  public:
-  // Returns the command for such a rank.
+  // Returns the command of a rank whose stderr goes to the file.
   std::vector<std::string> rank() const { return {"sh", "-c", pmi_rank + " 1 2>>" + file_}; }
   std::string text() const {
     std::ifstream in(file_);
@@ -61,8 +62,8 @@ TEST_F(Mpiexec, RanksMeetWithoutSettings) {
   }
 }
 
-// Both names mean the same host. But mpiexec runs one of its own processes for each name, and connects these
-// processes over TCP.
+// Both addresses belong to this host. But mpiexec runs one of its own processes for each address, and
+// connects these processes over TCP.
 TEST_F(Mpiexec, RanksOfSeveralHostsMeet) {
   Process job(
       {mpiexec, "-launcher", "fork", "-hosts", "127.0.0.1,127.0.0.2", "-ppn", "2", "-n", "4", pmi_rank, "2"});
@@ -105,7 +106,7 @@ TEST_F(Mpiexec, TheUsersPlaceTakesPrecedence) {
   Process job(std::vector<std::string>{mpiexec, "-n", "2"} + errors.rank(),
               {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}, {"TUTTI_TLS", "1"}});
   EXPECT_NE(job.wait(), 0) << job.report();
-  EXPECT_THAT(errors.text(), HasSubstr("TUTTI_TLS"));  // since there is no session, there is no token
+  EXPECT_THAT(errors.text(), HasSubstr("TUTTI_TLS"));  // TLS needs a token, and only a session would have one
 }
 
 }  // namespace

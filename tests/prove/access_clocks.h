@@ -55,7 +55,7 @@ class AccessLog {
  private:
   struct Cell {
     Access writer;
-    std::vector<Access> readers;  // the last read of each rank since that write
+    std::vector<Access> readers;  // the last read of each rank since `writer` wrote
   };
   bool ordered(const Access& earlier, std::size_t rank) const {
     return clocks_.knows(rank, earlier.rank, earlier.when);

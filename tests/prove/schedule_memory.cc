@@ -65,8 +65,8 @@ class Order {
   std::vector<std::uint64_t> bits_;
 };
 
-// Runs the steps one after the other, cell by cell. A step that conflicts with an earlier one must depend on
-// it.
+// Goes through the steps in order, and remembers who accessed each cell last. Returns what is wrong if a step
+// conflicts with an earlier one and does not depend on it.
 std::string check_races(const Schedule& schedule, const Memory& memory, int rank) {
   const Order order(schedule);
   struct Cell {

@@ -98,7 +98,8 @@ Cluster::Cluster(int size, ClusterOptions options) {
     world->part_of = options.part_of;
     if (control[i] != nullptr) connect_control(*world, peers, std::move(control[i]));
     communicators_[i] = create_communicator(world);
-    // The first call would block until all ranks make it, which many tests do not expect.
+    // The first call opens the session of the offload, so it blocks until all ranks make it. Many tests do
+    // not expect that, so the barrier is the first call.
     if (offloaded) communicators_[i].barrier().wait();
   });
 }

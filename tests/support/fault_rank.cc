@@ -190,8 +190,8 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
   if (mode == "again") again(comm, std::stoi(words.at(1)));
   if (mode == "part") {
-    // Every second communicator consists of the other ranks only, and so leaves a gap in this rank's closed
-    // contexts.
+    // Every second split makes no communicator, but uses up the number of a context. So there are gaps
+    // between the numbers of closed contexts.
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
     // Shrinking ends the operations of the other ranks. Rank 2 calls shrink late, so that the others ask it

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::chrono::microseconds wake_interval{20};
 
-// A `LateChannel` gives the inner channel its own operations, which use the memory of the caller's
-// operations. So the inner channel continues with a message that the caller has cancelled.
+// A `LateChannel` does not pass the caller's operations to the inner channel. It passes stand-ins, which use
+// the same memory. So the inner channel can continue with a message that the caller has cancelled.
 class LateChannel final : public ChannelWrapper {
  public:
   LateChannel(int peer, std::unique_ptr<Channel> inner, LateTransport& transport)
@@ -200,7 +200,8 @@ std::unique_ptr<ChannelWrapper> LateTransport::wrap(int peer, std::unique_ptr<Ch
   return std::make_unique<LateChannel>(peer, std::move(inner), *this);
 }
 
-// The inner channel reuses its arrivals. A reused arrival already names the wrapper.
+// Makes the arrival name the wrapper in place of the inner channel. The inner channel reuses its arrivals,
+// and a reused one already names the wrapper.
 RecvOp* LateTransport::on_arrival(Arrival& arrival) {
   for (ChannelWrapper* each : channels()) {
     if (&each->inner() == arrival.channel) arrival.channel = each;

@@ -1,7 +1,7 @@
 // This is a program for the ranks of a test: `many_communicators COUNT`. It makes COUNT communicators and
 // keeps them, half by `split` and half by `group`. It runs a collective on each. Then it prints how many
-// threads and descriptors it holds more than with one communicator, how many messages the communicators have
-// sent, and how long it took to make one.
+// more threads and descriptors it holds than with one communicator, how many messages the communicators have
+// sent, and how long it took to make one of them on average.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -23,10 +23,10 @@ int entries(const char* folder) {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
-// Makes a communicator of all ranks but one. A different rank is left out each time, so that every rank hands
-// out memory for some communicators.
+// Makes a communicator that leaves out one rank, or none. The rank that is left out gets a communicator of
+// its own. It is another rank each time, so that every rank hands out memory for some communicators.
 tutti::Communicator make(tutti::Communicator& comm, int number) {
-  const int left_out = number % (comm.size() + 1);  // the last value leaves out nobody
+  const int left_out = number % (comm.size() + 1);  // `comm.size()`: none
   if (number % 2 == 0) {
     auto part = comm.split(comm.rank() == left_out ? 1 : 0);
     return std::move(*part);

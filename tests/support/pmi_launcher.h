@@ -29,7 +29,7 @@ class PmiLauncher {
   }
   // Returns the descriptor that mpiexec would pass to the rank in PMI_FD.
   int socket(int rank) const { return theirs_[static_cast<std::size_t>(rank)].get(); }
-  // Closes the ranks' ends here, so that `serve` notices when a rank has closed its own.
+  // Closes this process's copies of the ranks' ends, so that `serve` notices when a rank closes its own.
   void hand_over() { theirs_.clear(); }
   // Serves until no rank is connected.
   void serve() {

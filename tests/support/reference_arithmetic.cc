@@ -25,7 +25,7 @@ std::uint64_t before(std::span<const std::uint64_t> counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, std::uint64_t{0});
 }
 
-// Returns the count that must be equal on all ranks; 0 if there is none.
+// Returns the count of the call that must be equal on all ranks, or 0 if the kind has no such count.
 std::uint64_t common_count(const Call& call) {
   switch (call.kind) {
     case Kind::all_reduce:
@@ -47,7 +47,8 @@ std::uint64_t common_count(const Call& call) {
 
 DataType type_of(const Call& call) { return only_root_has_input(call.kind) ? call.out.type : call.in.type; }
 
-// Combines the inputs of the first `ranks` ranks in their order, from element `first` on, into `out`.
+// Combines elements [first, first + count) of the inputs of the first `ranks` ranks, in rank order. Writes
+// the result to the output of `mine`.
 void fold(const std::vector<RankInput>& all, int ranks, std::uint64_t first, std::uint64_t count,
           const Call& mine) {
   if (count == 0 || ranks == 0) return;

@@ -10,20 +10,21 @@ namespace tutti::test {
 
 // A `RankInput` is what one rank brings to a collective: its call, and a copy of its input.
 struct RankInput {
-  Call call;  // its counts point into the next two members
+  Call call;  // the next two members are copies of its counts
   std::vector<std::uint64_t> in_counts;
   std::vector<std::uint64_t> out_counts;
   std::vector<std::byte> data;  // empty if the rank's input is not used
 };
 
-// Copies the counts of a call, but not yet its input.
+// Returns the call with copies of its counts. `take_input` copies the input later.
 RankInput take_call(const Call& call);
-// Copies the input of rank `rank`, times its factor in a premultiplied sum.
+// Copies the input of rank `rank` into `mine.data`. In a premultiplied sum, multiplies it by the factor of
+// that rank.
 void take_input(RankInput& mine, int rank);
-// Returns whether the calls can be carried out together. If not, a real library would hang.
+// Returns whether the calls of two ranks can be carried out together. If not, a real library would hang.
 bool match(const RankInput& a, const RankInput& b);
-// Writes the output of rank `rank`, with the reduction of its own call. The other ranks' buffers and
-// reductions may be gone.
+// Writes the output of rank `rank`. Uses only that rank's `Call::op` and `Call::out`, since those of the
+// other ranks may no longer exist.
 void write_output(const std::vector<RankInput>& all, int rank);
 
 }  // namespace tutti::test

@@ -38,10 +38,10 @@ class ReferenceSession final : public OffloadSession {
   struct Job {
     OffloadCall* call = nullptr;
     RankInput input;
-    std::shared_ptr<ToyEvent> before;  // null: begins at once
+    std::shared_ptr<ToyEvent> before;  // the call waits for it; null: begins at once
     std::shared_ptr<ToyEvent> over = std::make_shared<ToyEvent>();
     Status status;
-    unsigned polls = 0;  // before it is reported
+    unsigned polls = 0;  // that are still due before the call is reported
   };
   using Jobs = std::list<Job>;
 
@@ -54,12 +54,12 @@ class ReferenceSession final : public OffloadSession {
   const int rank_;
   std::uint64_t executed_ = 0;
   std::atomic<bool> aborted_{false};
-  mutable std::mutex mutex_;  // of all the following
+  mutable std::mutex mutex_;  // guards the members up to `ended_`
   std::condition_variable changed_;
   bool ends_ = false;
   Jobs waiting_;
   Jobs running_;  // one at most
-  Jobs ended_;    // they wait for polls
+  Jobs ended_;    // not yet reported, since polls are due
   std::thread thread_;
 };
 
@@ -244,7 +244,7 @@ Status ReferenceOffload::takes(const Fingerprint& call) const {
   return Status();
 }
 
-// Rank 0 makes a number, as it would make an ncclUniqueId, and hands it to the others.
+// Rank 0 makes the number of the meeting, much like an ncclUniqueId, and sends it to the others.
 Result<std::unique_ptr<OffloadSession>> ReferenceOffload::open(OffloadPeers& peers) {
   const ReferenceOptions& options = library_->options();
   if (options.opening) {

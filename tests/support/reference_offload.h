@@ -16,17 +16,17 @@
 
 namespace tutti::test {
 
-// `ReferenceOffload` is the smallest offload, for tests; it is declared last in this file.
-//
-// `ReferenceOptions` say how the reference offload behaves.
+// `ReferenceOptions` say how a `ReferenceOffload` (below) behaves.
 struct ReferenceOptions {
-  bool host_memory = false;                      // it takes host memory, too
-  unsigned polls = 0;                            // reports after so many polls; 0: from its own thread
-  std::chrono::microseconds pause{0};            // every call takes this long
-  std::function<std::string(int rank)> facts{};  // empty: the same on all ranks
-  // Called when a session is opened, before anything else happens there.
+  bool host_memory = false;  // takes host memory, too
+  // A session reports a call in its `polls`-th poll after the call has ended. If zero, the session's thread
+  // reports the call at once.
+  unsigned polls = 0;
+  std::chrono::microseconds pause{0};            // every call takes at least this long
+  std::function<std::string(int rank)> facts{};  // empty: all ranks have the same facts
+  // `ReferenceOffload::open` calls this function first. If it returns an error, no session is opened.
   std::function<Status(OffloadPeers&)> opening{};
-  // These say, for call number `call` of a rank's session, whether it fails or hangs there.
+  // These say whether call number `call` of a session fails, or hangs, on a rank.
   std::function<Status(int rank, std::uint64_t call)> fails{};
   std::function<bool(int rank, std::uint64_t call)> hangs{};
 };
@@ -36,11 +36,11 @@ class ReferenceMeeting {
  public:
   explicit ReferenceMeeting(std::size_t size) : size_(size) {}
   using Round = std::vector<RankInput>;  // by rank
-  // Brings one rank's input to call number `call`, and returns the inputs of all ranks. Waits for the other
-  // ranks, and for ever if their calls do not match. Returns null once `gives_up` is true.
+  // Adds one rank's input to call number `call`. Waits for the other ranks, and returns the inputs of all. If
+  // the calls do not match, waits until `gives_up` is true. Returns null if `gives_up` becomes true first.
   std::shared_ptr<const Round> join(std::uint64_t call, int rank, RankInput mine,
                                     const std::atomic<bool>& gives_up);
-  // Lets the ranks look whether they shall give up.
+  // Makes the ranks that wait in `join` look at `gives_up` again.
   void wake();
 
  private:
@@ -48,7 +48,7 @@ class ReferenceMeeting {
     std::shared_ptr<Round> round;
     std::size_t arrived = 0;
     std::size_t left = 0;
-    bool complete = false;  // all have arrived, and their calls match
+    bool complete = false;  // all ranks have arrived, and their calls match
   };
 
   const std::size_t size_;
@@ -57,7 +57,8 @@ class ReferenceMeeting {
   std::map<std::uint64_t, Filling> rounds_;
 };
 
-// A `ReferenceLibrary` is what the reference offloads of all ranks share: they are threads of one process.
+// A `ReferenceLibrary` is shared by the reference offloads of all ranks. The ranks are threads of one
+// process.
 class ReferenceLibrary {
  public:
   explicit ReferenceLibrary(ReferenceOptions options = {}) : options_(std::move(options)) {}
@@ -66,8 +67,8 @@ class ReferenceLibrary {
   std::uint64_t new_number() { return ++numbers_; }
   std::shared_ptr<ReferenceMeeting> meeting(std::uint64_t number, std::size_t size);
 
-  std::atomic<int> sessions{0};         // those that exist
-  std::atomic<int> sessions_opened{0};  // those that have ever existed
+  std::atomic<int> sessions{0};         // that exist now
+  std::atomic<int> sessions_opened{0};  // that have ever been opened
   std::atomic<int> calls{0};
   std::atomic<int> registrations{0};
 
@@ -78,10 +79,10 @@ class ReferenceLibrary {
   std::map<std::uint64_t, std::weak_ptr<ReferenceMeeting>> meetings_;
 };
 
-// A `ReferenceOffload` is one rank's end of the smallest offload: it carries out collectives between threads
-// of one process, by straight loops. Memory that is marked as that of a device really is host memory, and a
-// stream is a `ToyStream`. As with NCCL, calls that differ in their shape hang, and sum against max gives
-// nonsense.
+// A `ReferenceOffload` is one rank's end of a minimal offload for tests. It carries out collectives between
+// threads of one process, by simple loops. Buffers that are marked as device memory really are host memory,
+// and a stream is a `ToyStream`. As with NCCL, calls that differ in kind, root, type or count hang. If one
+// rank calls for a sum and another for a maximum, no rank notices, and their results differ.
 class ReferenceOffload final : public Offload {
  public:
   ReferenceOffload(std::shared_ptr<ReferenceLibrary> library, int rank)
@@ -100,7 +101,8 @@ class ReferenceOffload final : public Offload {
   const int rank_;
 };
 
-// Returns a function that makes the only offload of each rank, for `ClusterOptions::offloads`.
+// A `MakeOffloads` makes the offloads of a rank (see `ClusterOptions::offloads`). `reference_offloads`
+// returns one that gives each rank a `ReferenceOffload` and no other offload.
 using MakeOffloads = std::function<std::vector<std::unique_ptr<Offload>>(int rank)>;
 MakeOffloads reference_offloads(std::shared_ptr<ReferenceLibrary> library);
 MakeOffloads reference_offloads(ReferenceOptions options);

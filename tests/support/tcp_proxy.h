@@ -16,7 +16,8 @@ namespace tutti::test {
 struct Weather {
   std::atomic<int> delay_us{0};   // for every piece
   std::atomic<int> jitter_us{0};  // at most this much more
-  // One piece in `loss` is lost and sent again. Over TCP, that is a pause of 200 ms. Zero: none is lost.
+  // One of every `loss` pieces is lost and sent again. Over TCP, that is a pause of 200 ms. Zero: none is
+  // lost.
   std::atomic<int> loss{0};
   std::atomic<bool> cut{false};  // nothing passes any more, and neither side notices
 };

@@ -52,7 +52,7 @@ void say(int descriptor, const std::string& text) {
   static_cast<void>(send(descriptor, text.data(), text.size(), MSG_NOSIGNAL));
 }
 
-// Returns a notice that answers the connected peer's opening, in the same mode.
+// Returns a notice that answers `opening`, the first message of the connecting side, in the same mode.
 std::string notice_for(const std::string& opening) {
   std::string notice(Guard::message_bytes, 'n');
   std::memcpy(notice.data(), security::notice_magic.data(), security::notice_magic.size());

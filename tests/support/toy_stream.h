@@ -14,7 +14,7 @@ class ToyEvent {
  public:
   void happen();
   void wait();
-  // Waits for a moment; returns whether it has happened.
+  // Waits for the event, for a millisecond at most. Returns whether it has happened.
   bool wait_briefly();
 
  private:
@@ -28,12 +28,12 @@ class ToyEvent {
 class ToyStream {
  public:
   ToyStream();
-  ~ToyStream();  // executes what has been added
+  ~ToyStream();  // waits until all added functions have been executed
   ToyStream(const ToyStream&) = delete;
   ToyStream& operator=(const ToyStream&) = delete;
 
   void add(std::function<void()> work);
-  // Returns an event that happens when all that has been added so far has been executed.
+  // Returns an event that happens when all functions that were added before it have been executed.
   std::shared_ptr<ToyEvent> record();
 
  private:

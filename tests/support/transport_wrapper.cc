@@ -22,7 +22,7 @@ std::unique_ptr<Channel> TransportWrapper::open(int peer, std::chrono::nanosecon
   return channel;
 }
 
-// The inner transport calls this, and wants one of its own channels.
+// The inner transport calls this. It needs its own channel, not the wrapper that the owner returns.
 Channel* TransportWrapper::on_incoming(int rank, Transport&) {
   Channel* const channel = owner_->on_incoming(rank, *this);
   return channel == nullptr ? nullptr : &static_cast<ChannelWrapper*>(channel)->inner();

@@ -64,7 +64,8 @@ class TransportWrapper : public Transport, protected TransportOwner, protected P
   // Returns null unless the transport has been started.
   Driver* driver() const { return driver_; }
 
-  // These functions of TransportOwner pass on what the inner transport says, in this transport's name.
+  // The inner transport calls these functions of TransportOwner. They pass each call on to this transport's
+  // owner.
   const PeerInfo& peer(int rank) const override { return owner_->peer(rank); }
   int size() const override { return owner_->size(); }
   int rank() const override { return owner_->rank(); }

@@ -17,7 +17,7 @@ WAYS = ["all_reduce", "future", "later"]
 
 
 def loses_a_rank(rank, size, lost, way):
-    """Returns when this rank learned of the loss, and the text of the error."""
+    """Returns the time at which this rank learned of the loss, and the text of the error."""
     for _ in range(50):
         dist.all_reduce(torch.ones(8))
     if rank == lost:

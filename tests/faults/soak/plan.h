@@ -33,7 +33,7 @@ struct Fault {
     leave,     // the process ends without a goodbye
     pair,      // SIGKILL, and another SIGKILL to rank `second` while the survivors shrink
     abort,     // Communicator::abort, from another thread
-    late,      // makes no call; from that step on, operations time out after `milliseconds`
+    late,      // makes no call; from that step on, all ranks' operations time out after `milliseconds`
     disagree,  // makes a different call first
     stop,      // SIGSTOP, and SIGCONT `milliseconds` later
     delay,     // makes its calls `milliseconds` late
@@ -42,8 +42,10 @@ struct Fault {
   int rank = 0;    // a world rank
   int second = 0;  // another world rank, only for `pair`
   std::size_t step = 0;
-  int microseconds = 0;  // after the step begins; for `second`: after that rank begins to shrink
-  int milliseconds = 0;
+  // How long after the beginning of the step the fault happens. The fault of `second` happens that long after
+  // that rank begins to shrink.
+  int microseconds = 0;
+  int milliseconds = 0;  // see `Kind`
 
   bool kills() const { return kind == Kind::kill || kind == Kind::leave || kind == Kind::pair; }
   // Returns whether the fault ends the communicator, so that the ranks must agree on a new one.

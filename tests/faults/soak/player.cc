@@ -69,7 +69,7 @@ void Player::play() {
   }
 }
 
-// Checks that all ranks are in the same round, since a communicator fails on all ranks in the same round.
+// Checks that all ranks are in the same round. They must be, since a failure ends the round on every rank.
 void Player::agree_on(std::size_t round) {
   const auto own = static_cast<std::int64_t>(round);
   std::int64_t furthest = own;
@@ -93,8 +93,8 @@ void Player::play(const Round& round) {
   comm_.barrier({.timeout = late ? milliseconds(fault.milliseconds) : milliseconds(0)}).wait();
 }
 
-// Carries out the fault in a second thread, while the rank continues. But if the rank is to be late, to pause
-// or to make a different call, the rank waits for that thread.
+// Carries out the fault. It runs in a second thread, while the rank continues. But for the faults `late`,
+// `delay` and `disagree`, the rank waits for that thread.
 void Player::come_to(const Fault& fault) {
   std::this_thread::sleep_for(microseconds(fault.microseconds));
   switch (fault.kind) {
@@ -192,8 +192,8 @@ void Player::run_split(const Step& step) {
   expect(problem.empty(), problem);
 }
 
-// Waits until the whole communicator has failed, and returns its error. At first, perhaps only a communicator
-// that was split from it has failed.
+// Waits until `comm_` has failed, and returns its error. When `play` sees the first error, perhaps only a
+// communicator that was split from `comm_` has failed.
 Status Player::cause() const {
   for (int i = 0; i < 20'000 && comm_.status().ok(); ++i) std::this_thread::sleep_for(milliseconds(1));
   return comm_.status();

@@ -11,8 +11,8 @@ from worlds import DEADLINE_SECONDS, ENVIRONMENT, finish, places, start, start_w
 
 TELL = (pathlib.Path(__file__).parents[2] / "support" / "tell.py").read_text()
 
-# The signal arrives while tutti makes the exception. This is the only Python code that tutti runs between the failure
-# of a call and the exception in the program.
+# The signal arrives while tutti makes the exception for a failed call. This is the only Python code that tutti runs
+# before the program gets the exception.
 MAKING_AN_ERROR = TELL + """
 import signal, tutti.errors
 make = tutti.errors.make

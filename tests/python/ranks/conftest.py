@@ -13,7 +13,7 @@ def comm():
 
 @pytest.fixture
 def own(comm):
-    """Provides a communicator that only this test uses, so it may break it."""
+    """Provides a communicator that only one test uses, so the test may make it fail."""
     part = comm.split(0)
     yield part
     part.close()

@@ -189,7 +189,8 @@ def test_descriptions(comm):
 def test_gradient_reducer(comm, mean, bucket_bytes):
     shapes = [(3, 4), (4,), 7, (), (2, 2)]
     reducer = tutti.GradientReducer(comm, shapes, "float64", bucket_bytes=bucket_bytes, mean=mean)
-    # In every step, each rank's gradients become ready in a different order. One gradient is left to `wait`.
+    # In every step, each rank's gradients become ready in a different order. One gradient is not
+    # reported as ready, so `wait` must reduce it.
     for step in range(3):
         order = numpy.random.default_rng((comm.rank, step)).permutation(len(shapes))
         for i in order:
