@@ -22,9 +22,8 @@ std::uint64_t origin_of(int socket);
 
 // Finds the stranger to close when there are too many: the oldest of the largest crowd. So a crowd displaces
 // only itself. A rank on another host stays, even if it takes some round trips to prove its identity. A rank
-// on the crowd's own host stays once it has sent its first bytes, unless the strangers have sent such bytes
-// too: then it is in their crowd. `oldest_first` is not empty. `crowd_of(stranger)` returns the crowd of a
-// stranger.
+// on the same host as many strangers is safe from them once it has begun (`has_begun`), unless they have
+// begun, too. `oldest_first` is not empty. `crowd_of(stranger)` returns the crowd of a stranger.
 template <class Strangers, class CrowdOf>
 auto first_to_go(Strangers& oldest_first, CrowdOf crowd_of) {
   std::map<Crowd, std::size_t> sizes;

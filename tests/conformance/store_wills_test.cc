@@ -179,7 +179,8 @@ class Meeting {
   std::future<Status> outcome_;
 };
 
-// Each store stalls for longer than a rank waits, first for an answer and then for a new connection.
+// A rank waits for a store's answer for a limited time, and then for a new connection. Each store stalls for
+// longer than that.
 TEST(StoreWills, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
   const std::array<StoreProcess, 2> stores;
   Meeting first[] = {{stores[0], 0}, {stores[1], 1}};

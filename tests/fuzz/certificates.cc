@@ -23,8 +23,8 @@ using security::Service;
 using security::Tls;
 using State = Guard::State;
 
-// `Holders` contains the credentials of the job, and the TLS contexts of two processes that break the rules
-// of guards: one with a good certificate, and one with a certificate of another authority.
+// `Holders` contains the credentials of the job, and the TLS contexts of two hostile peers. `insider` has a
+// good certificate, and `outsider` has one of another authority.
 struct Holders {
   security::SharedCredentials credentials;
   std::unique_ptr<const security::TlsContext> insider, outsider;

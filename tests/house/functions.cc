@@ -10,8 +10,8 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// `Blanked` is the text of a file as one string. Comments, literals and preprocessor lines become blanks, so
-// line numbers stay the same.
+// `Blanked` is the text of a file as one string, without comments and preprocessor lines, and with a 0 for
+// each literal. The ends of lines stay, so line numbers stay the same.
 class Blanked {
  public:
   explicit Blanked(const std::vector<std::string>& lines) {

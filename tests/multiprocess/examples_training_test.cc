@@ -1,4 +1,5 @@
-// Tests the examples that train a model: the result is the same on any number of ranks, and when a rank dies.
+// Tests the examples that train a model. The result is the same on any number of ranks. If a rank dies, the
+// others continue.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -54,7 +55,8 @@ TEST(Training, ReadsDigitsAndReportsProgress) {
   EXPECT_THAT(result.out, HasSubstr(" samples/s\n"));
 }
 
-// Early in training, the loss is large, and a different order of additions changes it most.
+// Early in training, the loss is large, and a different order of additions changes it most. So short runs are
+// the hardest test.
 TEST(Training, LearnsTheSameOnAnyNumberOfRanks) {
   const Arguments short_run{"--epochs", "12"};
   const Training alone = train(1, short_run);

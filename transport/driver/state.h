@@ -42,7 +42,7 @@ struct Driver::State {
   std::atomic<std::uint32_t> sleepers{0};   // callers that sleep or are about to: in `queue` or in epoll
   std::atomic<std::uint32_t> claimants{0};  // threads in `enter`; waiters give them priority
   // This is true if a wake-up must ring the poller's bell: a caller sleeps in epoll, or there is no
-  // background thread and the host may sleep on the driver's descriptor.
+  // background thread and the program's own event loop may sleep on the driver's descriptor.
   std::atomic<bool> dozing{false};
   std::atomic<std::uint32_t> background{background_busy};
   std::atomic<bool> has_background{false};
@@ -62,7 +62,7 @@ struct Driver::State {
   SpinPolicy yield;
   bool crowded = false;  // whether other threads wanted this processor while we waited
   bool armed = false;
-  bool expects_memory = false;  // what the pollables answered when the driver last had nothing to do
+  bool expects_memory = false;  // `Driver::expects_memory` when the driver last had nothing to do
   unsigned unasked = 0;         // passes with work since the driver last asked the kernel
 
   bool free() const { return holder.load() == nullptr; }
