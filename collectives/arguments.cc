@@ -196,6 +196,11 @@ Problem problem_of(const Context& c) {
 
 }  // namespace
 
+Memory memory_of(const Call& call, int rank, int size) {
+  if (call.kind == CollectiveKind::barrier) return Memory();
+  return has_input({call, rank, size}) ? call.in.memory : call.out.memory;
+}
+
 Fingerprint fingerprint(const Call& call, int rank, int size) {
   const Context context{call, rank, size};
   Fingerprint print;

@@ -32,12 +32,14 @@ void Journal::begin(Operation& operation) {
        .started = operation.started});
 }
 
+void Journal::give_up(const Operation& operation) {
+  if (operation.kind == Operation::Kind::collective)
+    first_failed_ = std::min(first_failed_, operation.sequence);
+}
+
 // Only operations that are timed, or lasted so long that their time of issue was stamped, get an end time.
 void Journal::end(const Operation& operation, const Status& status) {
   const bool failed = !status.ok();
-  // If a failed operation was not given up, all ranks have refused it, and the communicator has not failed.
-  if (failed && operation.ending && operation.kind == Operation::Kind::collective)
-    first_failed_ = std::min(first_failed_, operation.sequence);
   const auto stamped = operation.issued.load(std::memory_order_relaxed);
   const bool lasted = stamped != Deadline::Clock::time_point();
   const History::Time since = lasted ? History::time_of(stamped) : 0;

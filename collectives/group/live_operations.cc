@@ -96,6 +96,7 @@ void LiveOperations::give_up(Operation& operation, const Status& why) {
   unlink(operation);
   operation.ending = true;
   link(operation, ending_);
+  journal_.give_up(operation);
   operation.cancel(why);
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/arguments.h"
+
 namespace tutti {
 
 // `Peers` are the members for whom a session is opened, as its library sees them.
@@ -107,7 +109,7 @@ Work OffloadedCollectives::issue_first(const Call& call, const Fingerprint& prin
   if (!made.ok()) return parts_.live.refuse(print, made.status());
   Operation& operation = **made;
   const Deadline deadline = Deadline::after(operation.timeout);
-  const Memory memory = call.in.memory != Memory() ? call.in.memory : call.out.memory;
+  const Memory memory = memory_of(call, parts_.members.rank(), parts_.members.size());
   OffloadedExecution& execution = *operation.offloaded;
   operation.executing = true;
   execution.expect(library);

@@ -1,6 +1,7 @@
 #include "collectives/group/offloading.h"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -38,6 +39,8 @@ std::string Offloading::why_none(const Fingerprint& call) {
 
 Status Offloading::judge(Slot& slot, const Fingerprint& call) {
   const Offload& offload = *slot.library.offload;
+  if (!call.on_device && !offload.takes_host_memory())
+    return Status(Code::unsupported, "it takes device memory only");
   if (Status taken = offload.takes(call); !taken.ok()) return taken;
   if (!slot.fits) slot.fits = fit(offload);
   return *slot.fits;
@@ -66,7 +69,7 @@ Status Offloading::fit(const Offload& offload) {
   return Status(Code::unsupported, (*one)->describe() + " has it, " + (*other)->describe() + " has not");
 }
 
-Status Offloading::open(Library& library, OffloadPeers& peers) {
+Status Offloading::open(Library& library, OffloadPeers& peers) try {
   Result<std::unique_ptr<OffloadSession>> opened = library.offload->open(peers);
   if (!opened.ok()) return opened.status();
   const DriverGuard guard(driver_);
@@ -75,6 +78,8 @@ Status Offloading::open(Library& library, OffloadPeers& peers) {
   if (aborted_) library.session->abort(why_);
   library.is_open.store(true, std::memory_order_release);
   return Status();
+} catch (const std::exception& error) {
+  return Status(Code::internal, error.what());
 }
 
 void Offloading::abort(const Status& why) {
@@ -85,15 +90,16 @@ void Offloading::abort(const Status& why) {
   }
 }
 
+// A session's destructor may block. So it runs without the baton, when `abort` no longer finds the session.
 void Offloading::close() {
   if (slots_.empty()) return;
-  {
-    const DriverGuard guard(driver_);
-    for (const std::unique_ptr<Slot>& slot : slots_) {
-      if (slot->library.session != nullptr) driver_.remove(*slot->library.session);
-    }
+  std::vector<std::unique_ptr<OffloadSession>> sessions;
+  const DriverGuard guard(driver_);
+  for (const std::unique_ptr<Slot>& slot : slots_) {
+    if (slot->library.session == nullptr) continue;
+    driver_.remove(*slot->library.session);
+    sessions.push_back(std::move(slot->library.session));
   }
-  slots_.clear();
 }
 
 }  // namespace tutti

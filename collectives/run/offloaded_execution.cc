@@ -102,9 +102,11 @@ std::string_view OffloadedExecution::awaited_library() const {
   return library_over_ || witness_runs_ ? std::string_view() : std::string_view(library_->name);
 }
 
+// There may be no session: the first call may have failed before one was opened, and not have ended yet.
 Status OffloadedExecution::wait_on(void* stream) {
   if (library_ == nullptr) return Execution::wait_on(stream);
-  return library_over_ ? Status() : library_->session->wait_on(call_, stream);
+  if (library_over_ || library_->session == nullptr) return cancelled_ ? why_ : Status();
+  return library_->session->wait_on(call_, stream);
 }
 
 }  // namespace tutti

@@ -5,7 +5,10 @@
 #include <barrier>
 #include <chrono>
 #include <deque>
+#include <latch>
 #include <memory>
+#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -182,9 +185,15 @@ TEST_P(OffloadEnding, TwoThreadsMakeTheFirstCall) {
     const std::shared_ptr<ReferenceLibrary> counted = library();
     Cluster ranks(2, with(counted));
     ranks.run([](Communicator& comm) {
+      std::mutex order;  // the threads order their calls
       const auto call = [&] {
         std::vector<float> data(3, 1);
-        EXPECT_TRUE(outcome(device_sum(comm, data)).ok());
+        Work work;
+        {
+          const std::lock_guard lock(order);
+          work = device_sum(comm, data);
+        }
+        EXPECT_TRUE(outcome(work).ok());
         EXPECT_EQ(data[2], 2.0f);
       };
       std::thread other(call);
@@ -233,6 +242,80 @@ TEST_P(OffloadEnding, AStreamDoesNotWaitForAnAbortedCall) {
     stream.record()->wait();
     EXPECT_EQ(outcome(work).code(), Code::aborted);
     EXPECT_THROW(work.wait_on(&stream), Error);
+  });
+}
+
+// The stream must not wait for a session that was never opened.
+TEST_P(OffloadEnding, AStreamWaitsForAFirstCallThatFails) {
+  for (int round = 0; round < 20; ++round) {
+    Cluster ranks(2, with(library()));
+    ranks.run([](Communicator& comm) {
+      ToyStream stream;
+      std::vector<float> data(3, 0);
+      const ReduceOp& op = comm.rank() == 0 ? ReduceOp::sum : ReduceOp::max;
+      Work work = comm.all_reduce(device_buffer(data), op, {.stream = &stream});
+      try {
+        work.wait_on(&stream);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::mismatch) << error.what();
+      }
+      stream.record()->wait();
+      EXPECT_EQ(outcome(work).code(), Code::mismatch);
+    });
+  }
+}
+
+TEST_P(OffloadEnding, AnExceptionWhileASessionIsOpenedFailsTheCommunicator) {
+  const auto throws = [](OffloadPeers& peers) -> Status {
+    if (peers.rank() == 1) throw std::runtime_error("no thread is left");
+    return Status();
+  };
+  Cluster ranks(2, with(library({.opening = throws})));
+  ranks.run([](Communicator& comm) {
+    std::vector<float> data(3, 0);
+    const Status failed = outcome(device_sum(comm, data));
+    EXPECT_EQ(failed.code(), Code::internal) << failed.to_string();
+    EXPECT_THAT(failed.message(), HasSubstr("reference cannot be opened: no thread is left"));
+  });
+}
+
+TEST_P(OffloadEnding, AFailureDoesNotReachASessionThatIsBeingDestroyed) {
+  std::latch closing(1);
+  const auto blocks = [&](int rank) {
+    if (rank != 0) return;
+    closing.count_down();
+    std::this_thread::sleep_for(milliseconds(50));  // meanwhile, rank 0 learns of the abort
+  };
+  const std::shared_ptr<ReferenceLibrary> counted = library({.closing = blocks});
+  Cluster ranks(2, with(counted));
+  ranks.run([&](Communicator& comm) {
+    std::vector<float> data(3, 0);
+    EXPECT_TRUE(outcome(device_sum(comm, data)).ok());
+    if (comm.rank() == 0) {
+      comm = Communicator();
+    } else {
+      closing.wait();
+      comm.abort("rank 1 has had enough");
+    }
+  });
+  EXPECT_EQ(counted->aborts_while_closing, 0);
+}
+
+// A library may blame another rank, which is then excluded.
+TEST_P(OffloadEnding, ARankThatALibraryHasLostIsNamed) {
+  const auto fails = [](int rank, std::uint64_t call) {
+    return rank == 0 && call == 1 ? Status(Code::peer_lost, "the link is down", 2) : Status();
+  };
+  Cluster ranks(3, with(library({.fails = fails})));
+  std::barrier together(3);
+  ranks.run([&](Communicator& comm) {
+    std::vector<float> data(3, 0);
+    EXPECT_TRUE(outcome(device_sum(comm, data)).ok());
+    together.arrive_and_wait();
+    Status failed = outcome(device_sum(comm, data));
+    if (failed.ok()) failed = outcome(device_sum(comm, data));
+    EXPECT_EQ(failed.code(), comm.rank() == 2 ? Code::aborted : Code::peer_lost) << failed.to_string();
+    EXPECT_EQ(failed.peer(), 2);
   });
 }
 
@@ -300,7 +383,9 @@ TEST_P(OffloadEnding, SurvivorsOpenASessionAnew) {
         return;
       }
       EXPECT_FALSE(outcome(device_sum(comm, data)).ok());
-      Communicator rest = std::move(comm.shrink(1).communicator);
+      Shrunk shrunk = comm.shrink(1);
+      EXPECT_EQ(shrunk.completed, 2u);  // the first sum, and the exchange that opened the session
+      Communicator& rest = shrunk.communicator;
       ASSERT_EQ(rest.size(), size - 1);
       std::ranges::fill(data, 1.0F);
       const Status sum = outcome(device_sum(rest, data));

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <deque>
 #include <optional>
 #include <string>
 #include <thread>
@@ -15,9 +14,7 @@
 
 #include "tests/conformance/on_each_transport.h"
 #include "tests/support/collective_case.h"
-#include "tests/support/poisoned.h"
 #include "tests/support/reference_offload.h"
-#include "tests/support/toy_stream.h"
 
 namespace tutti::test {
 namespace {

@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <deque>
 #include <list>
 #include <thread>
 #include <utility>
@@ -54,7 +53,8 @@ class ReferenceSession final : public OffloadSession {
   const int rank_;
   std::uint64_t executed_ = 0;
   std::atomic<bool> aborted_{false};
-  mutable std::mutex mutex_;  // guards the members up to `ended_`
+  std::atomic<bool> closes_{false};  // the destructor runs
+  mutable std::mutex mutex_;         // guards the members up to `ended_`
   std::condition_variable changed_;
   bool ends_ = false;
   Jobs waiting_;
@@ -64,6 +64,8 @@ class ReferenceSession final : public OffloadSession {
 };
 
 ReferenceSession::~ReferenceSession() {
+  closes_ = true;
+  if (const auto& closing = library_->options().closing) closing(rank_);
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -91,6 +93,7 @@ void ReferenceSession::issue(std::span<OffloadCall* const> calls) {
 }
 
 void ReferenceSession::abort(const Status&) {
+  if (closes_) ++library_->aborts_while_closing;
   {
     const std::lock_guard lock(mutex_);
     aborted_ = true;
@@ -237,8 +240,6 @@ Status ReferenceOffload::fits(std::span<const PeerInfo* const> members) const {
 }
 
 Status ReferenceOffload::takes(const Fingerprint& call) const {
-  if (!call.on_device && !takes_host_memory())
-    return Status(Code::unsupported, "it takes device memory only");
   if (is_reduction(call.kind) && call.op == ReduceOp::Kind::user)
     return Status(Code::unsupported, "it cannot call a program's functions");
   return Status();

@@ -29,6 +29,7 @@ struct ReferenceOptions {
   // These say whether call number `call` of a session fails, or hangs, on a rank.
   std::function<Status(int rank, std::uint64_t call)> fails{};
   std::function<bool(int rank, std::uint64_t call)> hangs{};
+  std::function<void(int rank)> closing{};  // the destructor of a session calls this function first
 };
 
 // A `ReferenceMeeting` is where the sessions of one communicator meet.
@@ -71,6 +72,7 @@ class ReferenceLibrary {
   std::atomic<int> sessions_opened{0};  // that have ever been opened
   std::atomic<int> calls{0};
   std::atomic<int> registrations{0};
+  std::atomic<int> aborts_while_closing{0};  // calls of `abort` on a session whose destructor was running
 
  private:
   const ReferenceOptions options_;
