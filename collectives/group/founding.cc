@@ -57,9 +57,10 @@ void Founding::agree_together(std::int64_t color) {
   try {
     vote(mine);
   } catch (const Error& error) {
-    // The ranks have passed different lists. Every rank that has received all votes sees that, so none joins
-    // the range.
-    if (error.code() == Code::mismatch && mine.place >= 0) take_back(mine.place);
+    // If the old communicator has not failed, the ranks have passed different lists. Every rank that has
+    // received all votes sees that, so none joins the range.
+    const bool lists_differ = error.code() == Code::mismatch && group_.status().ok();
+    if (lists_differ && mine.place >= 0) take_back(mine.place);
     throw;
   }
   const std::optional<std::size_t> giver = choose_giver();

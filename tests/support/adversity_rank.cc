@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -132,6 +133,8 @@ void child_of(Communicator& comm) {
   };
   using tutti::Code;
   expect(code_of([&] { comm.all_reduce(data, ReduceOp::sum).wait(); }) == Code::unsupported, "all_reduce");
+  const auto memory = std::as_writable_bytes(std::span(data));
+  expect(code_of([&] { comm.register_memory(memory); }) == Code::unsupported, "register_memory");
   expect(code_of([&] { pending.wait(); }) == Code::unsupported, "a receive");
   expect(code_of([&] { comm.split(0); }) == Code::unsupported, "split");
   expect(code_of([&] { comm.shrink(); }) == Code::unsupported, "shrink");
