@@ -89,7 +89,7 @@ std::uint64_t share(const Context& c) {
   }
 }
 
-// Checks that the kinds with counts (those that end in _v) have one count for each rank.
+// If the call's kind has counts (its name ends in _v), checks that there is one count for each rank.
 Status check_counts(const Context& c) {
   const auto wrong = [&](std::span<const std::uint64_t> counts, const char* which) {
     if (counts.size() == c.p()) return Status();

@@ -1,4 +1,4 @@
-"""torch.distributed over tutti: `import tutti.torch` registers the backend "tutti".
+"""Registers tutti as the backend "tutti" of torch.distributed when it is imported.
 
     import tutti.torch
     torch.distributed.init_process_group("tutti")

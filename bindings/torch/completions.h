@@ -39,7 +39,7 @@ class Completions : public std::enable_shared_from_this<Completions> {
   static void on_over(void* state, int code, const char* message, int peer);
   void handle_over(const std::shared_ptr<Entry>& entry);
   bool has_task() const { return !ready_.empty() || (leader_of_ == nullptr && !outstanding_.empty()); }
-  // Makes sure that a thread will take the lead. The caller must hold the lock.
+  // Wakes an idle thread, or starts one if there is none. The caller must hold the lock.
   void summon();
   void run();
   c10::intrusive_ptr<PendingWork> take_ready();

@@ -14,7 +14,7 @@ struct FreeWork {
 };
 using WorkHandle = std::unique_ptr<tutti_work, FreeWork>;
 
-// A `PendingWork` is an operation that `Completions` settles. Any thread may call it.
+// A `PendingWork` is an operation that `Completions` settles. Any thread may call its functions.
 class PendingWork : public c10d::Work {
  public:
   using Work::Work;

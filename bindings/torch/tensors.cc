@@ -183,7 +183,7 @@ Flat::Flat(const std::vector<at::Tensor>& tensors, bool copy) {
   }
   if (!is_copy) return;
   tensor = at::empty({total}, tensors.front().options().requires_grad(false).pinned_memory(false));
-  // tutti itself cannot use device memory, and refuses the operation. So nothing is copied there.
+  // tutti refuses operations on device memory, so nothing is copied there.
   if (!copy || !tensor.is_cpu()) return;
   char* to = static_cast<char*>(tensor.data_ptr());
   for (const at::Tensor& each : tensors) {

@@ -6,8 +6,8 @@ namespace tutti {
 
 namespace {
 
-// After this many polls, `poll` asks a member whether it may rest. Members that rest cost nothing, but
-// waking one takes time. So a communicator that a program uses all the time must not rest between two calls.
+// A member is asked once in this many polls whether it may rest. A member that rests costs nothing, but
+// waking it takes time. So a communicator that a program uses all the time must not rest between two calls.
 constexpr std::uint32_t polls_per_question = 256;
 
 }  // namespace

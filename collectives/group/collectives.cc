@@ -21,8 +21,8 @@ Result<std::uint8_t> requested_algorithm(CollectiveKind kind, const CallOptions&
                                             "; it has: " + algorithm_names(kind));
 }
 
-// Returns whether a call has options or device memory, or may be carried out by a library. The test takes few
-// instructions, since even the smallest calls pass here.
+// Returns whether a call has options other than a time limit, has device memory, or may be carried out by a
+// library. The test takes few instructions, since even the smallest calls pass here.
 bool is_special(const CallOptions& options, const Fingerprint& print, std::size_t host_libraries) {
   const std::size_t any = options.algorithm.size() | reinterpret_cast<std::uintptr_t>(options.stream) |
                           reinterpret_cast<std::uintptr_t>(options.region) | host_libraries;
@@ -82,9 +82,9 @@ Work Collectives::issue_checked(const Call& call, const Problem& problem, const 
   return parts_.gate.launch(operation);
 }
 
-// If a library fits, it carries out the call. Otherwise, the ordinary algorithms do so for a call on host
-// memory. They also carry out calls that name an algorithm, and tutti's own calls, which must work without
-// any library.
+// If a library fits, it carries out the call. Calls that name an algorithm never go to a library. Nor do
+// tutti's own calls, which must work without any library. If no library carries out a call, the ordinary
+// algorithms do so if the call is on host memory and has no stream. All other calls are refused.
 Work Collectives::issue_specially(const Call& call, const Problem& problem, Fingerprint print,
                                   const CallOptions& options) {
   const Result<std::uint8_t> algorithm = requested_algorithm(call.kind, options);

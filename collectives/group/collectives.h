@@ -45,7 +45,7 @@ class Collectives final : public OperationOwner {
  private:
   Work issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,
                      const CallOptions& options);
-  // Issues a call that has options or device memory, or that a library may carry out.
+  // Issues a call that has device memory or options other than a time limit, or that a library may carry out.
   Work issue_specially(const Call& call, const Problem& problem, Fingerprint print,
                        const CallOptions& options);
 

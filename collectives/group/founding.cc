@@ -44,8 +44,9 @@ void Founding::agree(std::int64_t color, int key) {
   settle(mine, giver);
 }
 
-// Each rank reserves the number that it votes for, and hands out a range of shared memory. If all ranks have
-// voted for the same number, as they usually have, they agree at once.
+// Each rank reserves the number that it votes for, and hands out a range of shared memory. At most one of
+// these ranges is kept. If all ranks have voted for the same number, as they usually have, they agree at
+// once. Otherwise they vote again (`settle`).
 void Founding::agree_together(std::int64_t color) {
   members_.resize(voters_.size());
   std::iota(members_.begin(), members_.end(), std::size_t{0});
@@ -57,8 +58,8 @@ void Founding::agree_together(std::int64_t color) {
   try {
     vote(mine);
   } catch (const Error& error) {
-    // If the old communicator has not failed, the ranks have passed different lists. Every rank that has
-    // received all votes sees that, so none joins the range.
+    // If the old communicator has not failed, a mismatch means that the ranks have passed different lists.
+    // Then no rank joins the range, since every rank that receives all votes sees the mismatch.
     const bool lists_differ = error.code() == Code::mismatch && group_.status().ok();
     if (lists_differ && mine.place >= 0) take_back(mine.place);
     throw;
@@ -86,8 +87,8 @@ Vote Founding::first_vote(std::int64_t color, int key) {
   return mine;
 }
 
-// Other communicators may be made at the same time by some of the ranks. So a number that is free on all
-// ranks when it is proposed may be taken by the time all of them have learned of it.
+// Votes until all ranks have reserved the same number. One more round may not be enough: some of the ranks
+// may be making other communicators at the same time, and may take a number after it was proposed.
 void Founding::settle(Vote mine, std::optional<std::size_t> giver) {
   for (bool all = false; !all;) {
     number_ = highest(votes_);
@@ -107,7 +108,8 @@ void Founding::vote(const Vote& mine) {
   try {
     exchange_(mine, votes_);
   } catch (const Error& error) {
-    // Other ranks may have received all votes, and wait for this rank in the new communicator.
+    // Other ranks may have received all votes. They learn here that this rank will not join them in the new
+    // communicator.
     const DriverGuard guard(world_.engine->driver);
     if (mine.reserved == 1) world_.desk.renounce(number_, ranks_, error.status());
     throw;
@@ -120,7 +122,7 @@ void Founding::name_members() {
 }
 
 // Returns the member with the most room, or nothing if the members do not share memory. All members choose
-// the same member: they see the same votes, and each rank of a host is in the same segment or in none.
+// the same member: they see the same votes, and the ranks of a host are all in one segment or in none.
 std::optional<std::size_t> Founding::choose_giver() const {
   const bool shared = world_.host_memory.is_shared_by(ranks_) &&
                       std::ranges::all_of(members_, [this](std::size_t i) { return votes_[i].room >= 0; });

@@ -33,16 +33,16 @@ class Founding {
   // is the same on all voters.
   using Exchange = std::function<void(const Vote& mine, std::span<Vote> votes)>;
 
-  // `voters` are ranks of `group`. Throws if this thread or process cannot wait.
+  // `voters` are ranks of `group`. Throws in a forked child, and inside a `then` callback.
   Founding(Group& group, std::vector<int> voters, Exchange exchange);
   // Makes one communicator for each color, ordered by key, then by the order of the voters.
   void agree(std::int64_t color, int key);
   // Makes one communicator of all voters, in the order of the voters. All of them must pass the same color.
   void agree_together(std::int64_t color);
 
-  // After `agree` or `agree_together`, these return the context number, the new communicator's members as
-  // world ranks, and the place of the members' range of shared memory, or nothing if they do not share
-  // memory.
+  // These functions return the result of `agree` or `agree_together`: the context number, the members of the
+  // new communicator as world ranks, and the place of their range of shared memory. There is no place if they
+  // do not share memory.
   std::uint32_t number() const { return number_; }
   const std::vector<int>& ranks() const { return ranks_; }
   std::optional<std::uint64_t> place() const { return place_; }

@@ -196,8 +196,8 @@ void Group::on_member_lost(int, const Status& why) {
   failure_.suspect(shared_.first_cause(why));
 }
 
-// The memory has room for at most 1024 more communicators of all ranks of the host
-// (docs/seams/communicators.md).
+// Besides the first communicator's range, the memory has room for at most 1024 ranges of communicators that
+// contain all ranks of the host (docs/seams/communicators.md).
 void Group::open_host_memory(Deadline deadline) {
   constexpr std::uint64_t most_communicators = 1024;
   std::vector<int> here;

@@ -94,8 +94,8 @@ void HostMemory::reclaim() {
 
 // --- the ranges ---
 
-// Returns the word of the rank that has handed out a range, or null for the segment's first range. `place`
-// comes from another rank, so it may have any value.
+// Returns the `Word` of the rank that has handed out the range at `place`; null for the segment's first
+// range. `place` comes from another rank, so it may have any value.
 Result<HostMemory::Word*> HostMemory::giver_of(std::uint64_t place, std::uint64_t range_bytes) const {
   if (place == first_place() && range_bytes <= arenas_begin_ - place) return nullptr;
   if (place >= arenas_begin_ && place < arena_begin(members_.size()) && place % unit == 0) {
@@ -136,13 +136,13 @@ SharedRange::SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<st
   host_.ranges_.push_back(this);
 }
 
-// A member leaves the range by incrementing `left`. After that, only the last member to leave touches the
-// range, until the range is handed out again.
+// A member leaves the range by incrementing `left`. From then until the range is handed out again, only the
+// last member to leave touches it.
 //
-// A lost member may only be frozen, and may write to the range again later. So the last of the others frees
-// the range's pages, but does not leave. Then `left` stays too low forever, and the range is not handed out
-// again. Among members that release the range at the same time, at least one sees the words of all others,
-// since the store and the loads are sequentially consistent.
+// A lost member may be frozen rather than dead, and may write to the range again. So the last of the others
+// frees the range's pages, but does not leave. Then `left` stays too low forever, and the range is not handed
+// out again. If several members release the range at the same time, at least one of them sees that all the
+// others have released it, since the store and the loads are sequentially consistent.
 SharedRange::~SharedRange() {
   std::erase(host_.ranges_, this);
   released(own_).store(1);

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// `Peers` are the members for whom a session is opened, as its library sees them.
+// `Peers` shows a library the members for which it opens a session.
 class OffloadedCollectives::Peers final : public OffloadPeers {
  public:
   Peers(OffloadedCollectives& owner, Memory memory, Deadline deadline)
@@ -48,7 +48,7 @@ Result<std::vector<std::byte>> OffloadedCollectives::Peers::exchange(std::span<c
 
 // Each call has a witness: a barrier that has the call's place in the order of calls. The witness consists of
 // messages even where the ranks share memory. The mesh compares each message with this rank's call of the
-// same number, so a mismatch is found however that call is carried out.
+// same number, however this rank carries that call out. So any mismatch is found.
 Result<Operation*> OffloadedCollectives::make(const Call& call, const Fingerprint& print,
                                               const CallOptions& options) {
   Problem barrier;
@@ -76,8 +76,8 @@ Work OffloadedCollectives::refuse_together(const Call& call, const Fingerprint& 
   return parts_.gate.launch(**made);
 }
 
-// Once the library has the call, the operation counts as executing: it must not end before the library has
-// reported that the call has ended.
+// Once the library has the call, the operation counts as executing: the operation must not end before the
+// library has reported that the call has ended.
 Work OffloadedCollectives::issue(const Call& call, const Fingerprint& print, const CallOptions& options,
                                  Library& library) {
   if (!library.is_open.load(std::memory_order_acquire)) return issue_first(call, print, options, library);

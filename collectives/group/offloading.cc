@@ -90,7 +90,8 @@ void Offloading::abort(const Status& why) {
   }
 }
 
-// A session's destructor may block. So it runs without the baton, when `abort` no longer finds the session.
+// A session's destructor may block. So the sessions are destroyed at the end of this function, when `abort`
+// no longer finds them and the baton has been given back.
 void Offloading::close() {
   if (slots_.empty()) return;
   std::vector<std::unique_ptr<OffloadSession>> sessions;

@@ -32,7 +32,8 @@ class Offloading {
   Library* choose(const Fingerprint& call);
   // Returns why there is no library for a call.
   std::string why_none(const Fingerprint& call);
-  // Opens the library's session. It blocks, and must be called once on a thread that does not drive.
+  // Opens the library's session, and blocks meanwhile. Must be called once for each library, on a thread that
+  // does not drive.
   Status open(Library& library, OffloadPeers& peers);
   // Returns the members in the order of their ranks.
   std::span<const PeerInfo* const> peers();
@@ -45,7 +46,7 @@ class Offloading {
  private:
   struct Slot {
     Library library;
-    std::optional<Status> fits;  // once it is known
+    std::optional<Status> fits;  // whether the members fit the library; empty until it is known
   };
   std::span<const PeerInfo* const> peers_locked();
   // Returns ok, or why this library cannot carry out the call.

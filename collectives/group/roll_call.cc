@@ -40,15 +40,15 @@ Status RollCall::check() const {
   return not_a_list(group_.describe(group_.rank()) + " is not listed, so it must not call");
 }
 
-// Computes FNV-1a (Fowler, Noll and Vo), a rank at a time.
+// Computes the hash FNV-1a (Fowler, Noll and Vo), one rank at a time.
 std::int64_t RollCall::digest() const {
   std::uint64_t state = 0xcbf29ce484222325;
   for (const int rank : ranks_) state = (state ^ static_cast<std::uint64_t>(rank)) * 0x100000001b3;
   return static_cast<std::int64_t>(state >> 1);
 }
 
-// The votes have the order of the collector's list, which may differ from this rank's list. So each vote has
-// the number of its rank as its key.
+// The votes have the order of the collector's list, which may differ from this rank's list. So the key of
+// each vote is the rank that has cast it.
 void RollCall::exchange(const Vote& mine, std::span<Vote> votes) {
   Vote own = mine;
   own.key = group_.rank();

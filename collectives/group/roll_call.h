@@ -19,12 +19,12 @@ class RollCall {
   // time limit is the world's.
   RollCall(Group& group, std::vector<int> ranks, int key, std::chrono::nanoseconds limit);
 
-  // Returns ok if the list names this rank and each rank only once.
+  // Returns ok if the list contains this rank, only ranks of the group, and none of them twice.
   Status check() const;
   // Returns a hash of the list.
   std::int64_t digest() const;
-  // Exchanges votes whose color is the digest. Blocks. Throws `Error`: mismatch if a rank passes another
-  // list, or any error that a message can fail with.
+  // Exchanges the votes. The color of `mine` must be the digest. Blocks. Throws `Error`: mismatch if a rank
+  // passes another list, or any error that a message can fail with.
   void exchange(const Vote& mine, std::span<Vote> votes);
 
  private:

@@ -43,7 +43,7 @@ Result<std::unique_ptr<SharedSegment>> SegmentSharing::share(Sharing& sharing) {
     requests_.push_back(&sharing);
     mesh_.share(sharing);
   }
-  // This wait needs no deadline: the transport keeps the request's deadline, and a failure of the
+  // This wait needs no deadline: the transport enforces the deadline of the request, and a failure of the
   // communicator ends the request at once.
   const bool over = driver_.wait(sharing.over, Deadline::never());
   const DriverGuard guard(driver_);
@@ -83,7 +83,8 @@ std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uin
       segment = std::move(shared).take();
     } else {
       const Status why = failure_.happened() ? failure_.status() : shared.status();
-      // The communicator has failed. This rank may have learned of it only from the failed request.
+      // In these cases the communicator has failed. This rank may have learned of it only from the failed
+      // request.
       if (why.code() == Code::aborted || why.code() == Code::peer_lost || failure_.happened()) {
         throw Error(why);
       }

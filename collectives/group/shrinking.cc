@@ -134,7 +134,7 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
                              note.kind == Kind::commit || note.kind == Kind::refuse;
   if (over_ || gone(position) || (names_members && note.members.size() != size_)) return;
   if (note.kind == Kind::commit && note.spared.size() != size_) return;
-  if (telling_) {  // the desk answers everything else, with the decision
+  if (telling_) {  // the desk answers all other notes with the decision
     if (note.kind == Kind::learned) learned_[at] = true;
     if (note.kind == Kind::decline) declined_[at] = true;
     return tell(false);

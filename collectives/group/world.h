@@ -79,7 +79,8 @@ struct World {
   std::uint64_t board_window() const;
   // Returns the size in bytes of a range with a board for `members` ranks.
   std::uint64_t range_bytes(std::size_t members) const;
-  // All calls on communicators that are created while this is set belong to this composite call.
+  // If this is set when a communicator is created, all calls on that communicator belong to this composite
+  // call.
   Composite part_of = Composite::none;
   // True if each rank on this host has a processor of its own.
   bool patient = true;

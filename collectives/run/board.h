@@ -104,8 +104,8 @@ class Board {
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
 
   // Returns the call in the slot of `rank` for operation `number`. The caller must have seen `rank` in that
-  // operation. If this rank has finished the operation, `rank` may have used the slot again. Then this
-  // returns a later call. The caller can detect that, since the phase of the slot has changed.
+  // operation. Once this rank has finished the operation, `rank` may use the slot again; then the result is a
+  // later call. The caller can detect that, since the phase of the slot has changed.
   Fingerprint call(int rank, std::uint64_t number);
   // Returns whether the call in that slot equals `call`.
   bool calls(int rank, std::uint64_t number, const Fingerprint& call) {

@@ -102,7 +102,8 @@ std::string_view OffloadedExecution::awaited_library() const {
   return library_over_ || witness_runs_ ? std::string_view() : std::string_view(library_->name);
 }
 
-// There may be no session: the first call may have failed before one was opened, and not have ended yet.
+// There may be no session: if a communicator's first call fails before a session has been opened, the call
+// does not end at once.
 Status OffloadedExecution::wait_on(void* stream) {
   if (library_ == nullptr) return Execution::wait_on(stream);
   if (library_over_ || library_->session == nullptr) return cancelled_ ? why_ : Status();

@@ -26,8 +26,8 @@ struct Library {
 };
 
 // An `OffloadedExecution` lets a library carry out a collective. At the same time it runs a *witness*: a
-// barrier whose messages bear the call's fingerprint. It shows the ranks whether all of them have made the
-// same call. The execution finishes when the library's part and the witness have both ended.
+// barrier whose messages carry the call's fingerprint. The witness shows the ranks whether all of them have
+// made the same call. The execution finishes when the library's part and the witness have both ended.
 class OffloadedExecution final : public Execution {
  public:
   // --- the thread that issues the call ---

@@ -31,8 +31,8 @@ void Run::start(const RunBinding& binding) {
   drain();
 }
 
-// Steps become ready in the middle of other steps, and in callbacks. The outermost call executes all of them,
-// one after the other. So the stack stays flat, and the run reports its end after all of them.
+// Steps become ready in the middle of other steps, and in callbacks. The outermost call of `drain` executes
+// all of them, one after the other. So the stack stays flat, and the run reports its end after all of them.
 void Run::drain() {
   if (draining_) return;
   draining_ = true;

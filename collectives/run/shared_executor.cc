@@ -310,7 +310,7 @@ bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
 }
 
 // Ends the operation in progress. This may call `binding.finished`, which may destroy the run and submit
-// others.
+// other runs.
 void SharedExecutor::end(const Status& status) {
   const RunBinding& binding = *first_->binding;
   if (streamed_) stream_fence();

@@ -17,14 +17,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An experiment is repeated until `patience` has passed or it has run `most_rounds` times. It always runs
+// An experiment is repeated until `patience` has passed or it has run `most_rounds` times. It runs at least
 // `fewest_rounds` times: a few rounds are needed even on slow networks, and where other programs use the
 // cores. The six experiments of a pair together take a few milliseconds.
 constexpr std::chrono::microseconds patience{700};
 constexpr int fewest_rounds = 3;
 constexpr int most_rounds = 16;
-// Measured costs may differ from the shipped ones by these factors. Hosts resemble each other, but networks
-// differ.
+// Measured costs may differ from the shipped ones by at most these factors, within a host and between hosts.
+// Hosts resemble each other, but networks differ.
 constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
 constexpr std::size_t burst_length = 16;

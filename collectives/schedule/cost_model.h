@@ -12,7 +12,7 @@ namespace tutti {
 // connection, since ranks that share cores compete only for the cores. A message of n bytes
 //   - occupies the sender's and the receiver's port for gap + n * beta,
 //   - keeps a core busy at either end for busy + n * busy_byte,
-//   - has arrived alpha + n * beta after it left, and `handshake` later if it is not sent eagerly.
+//   - arrives alpha + n * beta after it has left; `handshake` is added if it is not sent eagerly.
 struct LinkCost {
   double alpha = 20e-6;        // seconds
   double gap = 5e-6;           // seconds per message

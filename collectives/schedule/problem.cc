@@ -14,7 +14,7 @@ constexpr std::uint64_t cached_bytes = 64 << 20;
 
 std::uint64_t sum(Counts counts) { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
 
-// Returns the count of `rank`. If this rank knows only its own count, that is the single entry.
+// Returns the count of `rank`. If `counts` has a single entry, that is this rank's own count.
 std::uint64_t counted_at(Counts counts, std::size_t rank) {
   return counts.size() == 1 ? counts.front() : counts[rank];
 }

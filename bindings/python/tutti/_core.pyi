@@ -16,9 +16,9 @@ Op = Union["ReduceOp", str]
 # Takes left, right, out and the name of the element type. Writes left[i] op right[i] to out[i].
 UserFunction = Callable[[memoryview, memoryview, memoryview, str], None]
 
-# Every operation takes these by name. `stream` is the address of a CUDA stream, which only a library that carries out whole
-# collectives can follow. `region` is the address of a registered region, which nothing uses. A call with a stream that nothing can
-# follow, or with a region, raises `UnsupportedError`. `send`, `recv` and `batch` ignore `algorithm`.
+# Every operation accepts these keyword arguments. `stream` is the address of a CUDA stream, which only a library that carries out
+# whole collectives can follow. `region` is the address of a registered region, which nothing uses. A call with a stream that
+# nothing can follow, or with a region, raises `UnsupportedError`. `send`, `recv` and `batch` ignore `algorithm`.
 class _How(TypedDict, total=False):
     timeout: Optional[float]
     algorithm: Optional[str]
@@ -65,7 +65,7 @@ class Allocation:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Registration:
-    """A `Registration` keeps an array alive, and its memory registered with the transports."""
+    """A `Registration` keeps an array alive and its memory registered with the transports."""
 
 class Communicator:
     """A `Communicator` is a group of ranks that compute together. Operations start at once and return a `Work`."""
