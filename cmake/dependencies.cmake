@@ -32,7 +32,7 @@ if(missing)
 endif()
 
 if(TUTTI_BUNDLE AND TARGET fmt::fmt-header-only)
-  # On some systems spdlog uses fmt from a separate library.
+  # On some systems spdlog uses fmt from a separate library. A bundle uses fmt's headers instead.
   get_target_property(spdlog_libraries spdlog::spdlog_header_only INTERFACE_LINK_LIBRARIES)
   list(TRANSFORM spdlog_libraries REPLACE "^fmt::fmt$" "fmt::fmt-header-only")
   set_target_properties(spdlog::spdlog_header_only PROPERTIES INTERFACE_LINK_LIBRARIES "${spdlog_libraries}")

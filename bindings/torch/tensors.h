@@ -60,8 +60,8 @@ void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tens
                 const char* name);
 
 // A `Flat` holds several tensors one after another in memory. If they are not stored like that already,
-// `tensor` is new memory of their total size. If `copy` is true and this is host memory, it starts as a copy
-// of the tensors.
+// `tensor` is new memory of their total size. If `copy` is true and the tensors are in host memory, the new
+// memory starts as a copy of them.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
   // Copies the elements back to their tensors.

@@ -48,8 +48,8 @@ class Journal {
   // operations that complete at once are timed.
   History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
   void begin(Operation& operation);
-  // Notes that an operation was given up because the communicator has failed. It may end much later. (An
-  // operation that fails otherwise was refused by all ranks, and the communicator remains usable.)
+  // Notes that an operation was given up because the communicator has failed. It may end much later. (If an
+  // operation fails without being given up, all ranks have refused it, and the communicator remains usable.)
   void give_up(const Operation& operation);
   void end(const Operation& operation, const Status& status);
   // These two functions record an operation that has completed at once.

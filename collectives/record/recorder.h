@@ -70,9 +70,9 @@ class Recorder {
   void add(const Recorded& group);
   void remove(const Recorded& group);
 
-  // Returns the last operations of all communicators as JSON. It asks the driving thread which ranks the
-  // operations in flight wait for, and waits up to `limit` for the answer. Without an answer, the JSON does
-  // not contain those ranks. The driving thread must not call this.
+  // Returns the last operations of all communicators as JSON. It asks the driving thread for the ranks that
+  // each operation in flight waits for, and waits up to `limit` for the answer. Without an answer, the JSON
+  // does not contain those ranks. The driving thread must not call this.
   std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
   // Writes the file because a communicator has failed, unless an earlier file contains this failure already.
   // Only the driving thread may call this.
