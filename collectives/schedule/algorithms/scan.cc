@@ -25,8 +25,8 @@ void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tunin
 
 double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  // Low ranks run ahead, and their messages delay messages that are needed sooner. In the simulator, the
-  // delay is half of the time that the bytes of these messages take.
+  // Low ranks run ahead, and their messages delay messages that are needed sooner. In the simulator, each
+  // round is delayed by half of the time that n bytes take.
   double seconds = 0;
   for (int distance = 1; distance < problem.size; distance *= 2) {
     const Path path = terms.shift(distance);
