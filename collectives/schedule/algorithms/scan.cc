@@ -43,7 +43,7 @@ void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tun
   const int p = problem.size;
   const std::uint64_t n = problem.count;
   const Slice result = output(0, n);
-  const bool relays = r > 0 && r + 2 < p;  // another rank needs more than this rank's input
+  const bool relays = r > 0 && r + 2 < p;  // a later rank needs this rank's combination, not only its input
   Slots arrived(builder, relays ? n : 0, 2);
   Slots held(builder, relays ? n : 0, 2);
   Slice inclusive = input(0, n);
