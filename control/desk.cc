@@ -98,8 +98,8 @@ void ControlDesk::handle(const Event& event) {
   act();
 }
 
-// Every communicator fails: in any of them, a rank may be waiting for a second rank that waits, in another
-// communicator, for the lost rank.
+// Makes all communicators fail, even those without the lost rank. In such a communicator, a rank may be
+// waiting for a member that itself waits for the lost rank in another communicator.
 void ControlDesk::lose(int rank, const Status& why) {
   if (!lost_.emplace(rank, why).second) return;
   losses_.push_back(rank);
@@ -151,7 +151,7 @@ void ControlDesk::act() {
 void ControlDesk::add(ControlClient& client) {
   clients_.push_back(&client);
   if (fenced_) client.fail(why_fenced_);
-  // The rank that was lost first is the cause.
+  // A communicator keeps only its first failure as the cause: the rank that was lost first.
   for (const int rank : losses_) {
     if (std::ranges::count(client.ranks(), rank) != 0) client.fail(lost_.at(rank));
   }

@@ -30,7 +30,7 @@ class ControlDesk final : public ControlEvents {
   ControlDesk(Driver& driver, Mesh& mesh);
   ~ControlDesk() override;  // `stop` must have been called
 
-  // Starts the plane and listens to it. It is called at most once. Without a plane, the desk does nothing.
+  // Starts the plane and listens to it. May be called at most once. Without a plane, the desk does nothing.
   void start(std::unique_ptr<ControlPlane> plane);
   // Says goodbye to the other ranks. The caller must not be the driving thread.
   void stop();

@@ -111,7 +111,7 @@ struct ShrinkNote {
     propose,   // by the leader: these members continue
     accept,
     object,   // the number of the new context is in use here
-    commit,   // the proposal is final; by the leader, or by any member that knows
+    commit,   // the proposal is final; by the leader, or by a member that has learned it
     refuse,   // too few members are left
     learned,  // the sender has received the commit
   };
@@ -124,7 +124,7 @@ struct ShrinkNote {
   std::uint32_t needed = 0;      // join: the least number of members that the sender accepts
   std::uint64_t completed = 0;   // collectives completed by the sender; commit: by all
   // propose, commit: the place of the survivors' shared memory, if they share any; join: not empty if the
-  // sender shares memory with its host
+  // sender shares memory with the other ranks of its host
   std::optional<std::uint64_t> place;
   std::vector<bool> members;  // join: unreachable for the sender; propose, commit, refuse: those that stay
   std::vector<bool> spared;   // propose, commit: those that leave voluntarily

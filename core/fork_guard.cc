@@ -20,7 +20,8 @@ namespace {
 // There is one `Registry` per process, since fork() copies the whole process. It is never destroyed, since
 // threads may still use it while the process exits.
 struct Registry {
-  // Held only to change the containers, never in a call that may wait for a thread that forks.
+  // A thread that forks waits for this mutex. So the mutex is held only while the containers change, never
+  // during a call that may wait for such a thread.
   std::mutex mutex;
   std::vector<int> descriptors;
   std::map<void*, std::size_t> memory;  // sizes in bytes, by start address

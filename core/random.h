@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// These functions return random bytes from the kernel's generator. The bytes cannot be guessed, and differ in
-// every process.
+// The first three functions produce random bytes from the kernel's generator. The bytes cannot be guessed,
+// and differ in every process.
 void fill_random(std::span<unsigned char> bytes);
 std::string random_hex(std::size_t bytes);
 Secret random_secret(std::size_t bytes);  // also in hex

@@ -11,8 +11,8 @@ namespace {
 struct Avx512 {
   static constexpr std::size_t bytes = 64;
   static constexpr bool converts_float16 = true;
-  // The masked intrinsics are used, since g++ 12 warns about an uninitialised register in its own header for
-  // the unmasked ones.
+  // The masked intrinsics are used. For the unmasked ones, g++ 12 warns about an uninitialised register in
+  // its own header.
   static constexpr __mmask16 all = 0xffff;
   using Floats = kernels::Vector<float, 16>;
   using Words = kernels::Vector<std::uint32_t, 16>;

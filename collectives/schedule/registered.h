@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// A `Place` is the position of a buffer in memory that the group has registered: the allocation (counted from
-// 1; 0: none), the offset from the start of the owner's part of this allocation, and the length.
+// A `Place` is the position of a rank's buffer in memory that the group has registered: the allocation
+// (counted from 1; 0: none), the offset from the start of that rank's part of the allocation, and the length.
 struct Place {
   std::uint64_t allocation = 0;
   std::uint64_t offset = 0;
@@ -19,21 +19,23 @@ struct Place {
 class Registry {
  public:
   virtual ~Registry() = default;
-  // Returns the place of `bytes` bytes of this rank's memory from `data` on. Its allocation is 0 if they are
-  // not registered.
+  // Returns the place of the `bytes` bytes of this rank's memory that begin at `data`. If they are not
+  // registered, the allocation of the place is 0.
   virtual Place find(const void* data, std::uint64_t bytes) const = 0;
   // Returns the address at which this process sees a place of `rank`; null if there is no such place.
   virtual std::byte* resolve(int rank, const Place& place) const = 0;
 };
 
-// `Reach` says which buffers of a rank other ranks read or write in the registered form of a collective.
+// In the registered form of a collective, ranks read and write each other's registered buffers in place.
+// `Reach` says which buffers of a rank the other ranks access.
 struct Reach {
   bool input = false;
   bool output = false;
 };
 Reach reach(CollectiveKind kind, int root, int rank);
 
-// Returns whether all ranks vote on a registered form. The result depends only on values that all ranks know.
+// Returns whether the collective has a registered form. If so, all ranks vote on whether to use it. The
+// result depends only on values that all ranks know.
 bool has_registered_form(const Problem& problem);
 
 }  // namespace tutti

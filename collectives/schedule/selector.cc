@@ -134,7 +134,8 @@ std::vector<Choice> Selector::rank(const Problem& problem) const {
   for (const Algorithm& algorithm : algorithms()) {
     if (fits(algorithm, problem)) choices.push_back(tuned(algorithm, problem));
   }
-  // Shared algorithms come first, because their ranks can use data in place that messages would have to copy.
+  // Shared algorithms come first: their ranks can read data where it lies, but messages would have to copy
+  // it.
   std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
     if (a.algorithm->shared != b.algorithm->shared) return a.algorithm->shared;
     return a.seconds < b.seconds;

@@ -19,7 +19,7 @@ struct Address {
 };
 
 std::string format(const Address& address);
-// Returns nothing if the text does not have that form. It comes from a peer, so everything is checked.
+// Returns nothing if the text does not have that form. The text comes from a peer, so all of it is checked.
 std::optional<Address> parse_address(std::string_view text);
 
 // `address_name` is the name of this address in a PeerInfo.

@@ -41,8 +41,8 @@ struct OverlayOptions {
 };
 
 // An `Overlay` is the control plane of one rank, as a state machine around poll(). Its thread calls `collect`
-// to get the descriptors, waits for them until the time `next` at most, and then calls `run`. Only one thread
-// may call it, and it calls the `ControlEvents` on that thread.
+// to get the descriptors, waits for them, but no longer than until `next()`, and then calls `run`. Only one
+// thread may call an overlay, and the overlay calls the `ControlEvents` on that thread.
 //
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected. If
 // no rank reports the reason within the grace period, the neighbour is lost. A neighbour that has been silent

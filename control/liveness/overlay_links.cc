@@ -302,7 +302,7 @@ void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time
   contact.evidence = evidence;
 }
 
-// Sends the written bytes, and waits until the other side closes. If this side closed before it has read all
+// Sends the written bytes, and waits until the other side closes. If this side closed before it had read all
 // arrived bytes, the kernel would reset the connection, and the other side could lose the last bytes from
 // this side.
 void Overlay::close_after(std::unique_ptr<Stream> stream) {

@@ -10,8 +10,8 @@
 namespace tutti::liveness {
 namespace {
 
-// A connection that is turned away stays open until it has received the reason, but at most this many stay
-// open.
+// A connection that is turned away stays open until the other side has received the reason, but at most this
+// many stay open.
 constexpr std::size_t most_closing = 64;
 
 std::string_view text_of(std::span<const std::byte> bytes) {

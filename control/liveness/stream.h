@@ -30,8 +30,8 @@ class Stream {
   int descriptor() const { return connection_.descriptor(); }
   // Returns the events that poll() must wait for.
   short events() const;
-  // Makes progress when `ready` contains one of these events. Returns false if the connection has ended;
-  // `why` then returns the reason. Bytes that arrived before that are in `received`.
+  // Makes progress after poll() has reported the events `ready`. Returns false if the connection has ended;
+  // `why` then returns the reason. Bytes that arrived before the end are in `received`.
   bool progress(short ready);
   // Returns whether the connection is made and the guard has let it through.
   bool connected() const { return connected_ && !connection_.is_guarded(); }

@@ -16,8 +16,8 @@ struct ssl_ctx_st;
 
 namespace tutti::security {
 
-// A `TlsContext` holds the settings that all encrypted connections of a process share. They use TLS 1.3 and
-// nothing older, with certificates or with keys that both sides derive for each connection.
+// A `TlsContext` holds the settings that all encrypted connections of a process share. The connections use
+// TLS 1.3 and nothing older, with certificates or with keys that both sides derive for each connection.
 class TlsContext {
  public:
   struct Options {

@@ -52,7 +52,7 @@ class Terms {
   // amount.
   Path shift(int distance) const { return shift(distance, distance); }
   // Returns the path if every rank sends several messages. The nearest receiver is `distance` ranks further
-  // on; the mean over all receivers is `reach`.
+  // on; the mean distance of all receivers is `reach`.
   Path shift(int distance, int reach) const {
     // If the ranks of a host are not consecutive, all of them send to other hosts.
     const bool in_order = hosts_ > 1 && problem_.topology->regular();

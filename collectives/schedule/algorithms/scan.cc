@@ -25,8 +25,8 @@ void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tunin
 
 double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  // Low ranks run ahead, and their messages delay messages that are needed sooner. In the simulator, the
-  // delay is half of the time that the bytes of these messages take.
+  // Low ranks run ahead, and their messages delay messages that are needed sooner. In the simulator, each
+  // round is delayed by half of the time that n bytes take.
   double seconds = 0;
   for (int distance = 1; distance < problem.size; distance *= 2) {
     const Path path = terms.shift(distance);
@@ -43,7 +43,7 @@ void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tun
   const int p = problem.size;
   const std::uint64_t n = problem.count;
   const Slice result = output(0, n);
-  const bool relays = r > 0 && r + 2 < p;  // another rank needs more than this rank's input
+  const bool relays = r > 0 && r + 2 < p;  // a later rank needs this rank's combination, not only its input
   Slots arrived(builder, relays ? n : 0, 2);
   Slots held(builder, relays ? n : 0, 2);
   Slice inclusive = input(0, n);

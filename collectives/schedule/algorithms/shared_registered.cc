@@ -59,8 +59,9 @@ Slice spare_for(ScheduleBuilder& builder, const Problem& problem) {
   return problem.size > 2 ? builder.window(problem.rank, 0, piece_count(problem)) : Slice{};
 }
 
-// Every rank combines a slice of all inputs and writes it to all outputs. Cost: each rank reads n/p elements
-// p times and writes them p times, as much as a kernel in one process would.
+// Every rank combines one slice of all inputs and writes the result to all outputs. Cost: each rank reads n/p
+// elements of each of p inputs, and writes n/p elements to each of p outputs. A kernel in one process would
+// read and write as much.
 void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);
