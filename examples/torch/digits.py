@@ -1,4 +1,4 @@
-"""Code that the examples share: the handwritten digits of examples/data as tensors, a network, and its training."""
+"""Holds what the examples share: the handwritten digits of examples/data as tensors, a network, and its training."""
 import argparse
 from pathlib import Path
 

@@ -23,9 +23,9 @@
  * does count, and ends with TUTTI_ERROR_UNSUPPORTED on all ranks. Any other failed collective, a timeout or a
  * lost peer fails the whole communicator: every pending and later operation ends with that first cause.
  *
- * A library that was added to tutti may carry out whole collectives, usually on device memory. A communicator
- * opens the library at the first collective that the library carries out. So that call blocks until all ranks
- * have made it; inside a tutti_work_then callback it is TUTTI_ERROR_INVALID_ARGUMENT.
+ * A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
+ * communicator open the library together, at the first collective that it carries out. So that call blocks
+ * until all ranks have made it; inside a tutti_work_then callback it is TUTTI_ERROR_INVALID_ARGUMENT.
  *
  * Threads. Any thread may call any function, but threads that issue collectives on one communicator must
  * order themselves, since collectives match by order of issue. Free each handle once, when no other thread is
@@ -74,8 +74,8 @@ TUTTI_C_API int tutti_op_create_premultiplied_sum(double factor, tutti_op* op);
 /* Writes out[i] = left[i] combined with right[i] for `count` elements; `out` may be `left` or `right`. The
  * function must be deterministic and associative. The library calls it on any thread, and on several threads
  * at once for several operations. It returns TUTTI_OK, or passes a reason to tutti_error_set and returns
- * another code. After another code the collective fails on all ranks with TUTTI_ERROR_ABORTED, and names the
- * reason and the rank. */
+ * another code. After another code the collective fails on all ranks with TUTTI_ERROR_ABORTED; the error
+ * names the reason and the rank. */
 typedef int (*tutti_op_function)(const void* left, const void* right, void* out, size_t count,
                                  tutti_data_type type, void* state);
 /* Makes an operation from a function. Every rank must pass the same function under the same name. A function
@@ -96,8 +96,8 @@ typedef struct tutti_init_options {
   int64_t timeout_ns; /* for meeting all ranks; 0: TUTTI_INIT_TIMEOUT */
   const char* transports; /* "shm,tcp", in order of preference; "auto": all that work; null: TUTTI_TRANSPORTS,
                              else all that work */
-  /* tutti_init calls this several times a second while the ranks meet, on its own thread. A result other than
-   * zero ends tutti_init with TUTTI_ERROR_ABORTED, here and on the other ranks. May be null. */
+  /* While the ranks meet, tutti_init calls this several times a second, on the calling thread. A result other
+   * than zero ends tutti_init with TUTTI_ERROR_ABORTED, here and on the other ranks. May be null. */
   int (*interrupted)(void* interrupted_state);
   void* interrupted_state;
 } tutti_init_options;
@@ -141,9 +141,9 @@ typedef struct tutti_store {
 #define TUTTI_STORE_INIT \
   { sizeof(tutti_store), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
-/* Like tutti_init, over the caller's store. It uses keys that begin with "tutti/" and TUTTI_JOB_ID. `options`
- * may be null; its url, rank and world_size are ignored. A store serves one such call at a time. If a program
- * makes several calls over one store, it must add a different prefix to the keys of each call. */
+/* Like tutti_init, over the caller's store. Its keys begin with "tutti/" and the value of TUTTI_JOB_ID.
+ * `options` may be null; its url, rank and world_size are ignored. A store serves one such call at a time. If
+ * a program makes several calls over one store, it must add a different prefix to the keys of each call. */
 TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_size,
                                  const tutti_init_options* options, tutti_comm** comm);
 
@@ -232,10 +232,10 @@ TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Like tutti_work_wait, for at most `timeout_ns`. If the operation has not ended by then, it continues,
  * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* Makes `stream` (a cudaStream_t) wait until the library that carries out the operation has done so, and
- * returns at once: the host does not wait. Whether all ranks have made the same call is known only after
- * tutti_work_wait. Does nothing if the operation has ended. Returns the operation's code if it failed, and
- * TUTTI_ERROR_UNSUPPORTED if no library carries it out. */
+/* Makes `stream` (a cudaStream_t) wait until an added library has completed the operation. Returns at once:
+ * the host does not wait. Whether all ranks have made the same call is known only after tutti_work_wait. Does
+ * nothing if the operation has ended. Returns the operation's code if it failed, and TUTTI_ERROR_UNSUPPORTED
+ * if no library carries it out. */
 TUTTI_C_API int tutti_work_wait_on(tutti_work* work, void* stream);
 /* Returns 1 once the operation has ended, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);

@@ -30,7 +30,7 @@ enum {
 
 /* Returns a code's name: "ok", "timeout", ..., or "unknown" for other numbers. The text is static. */
 TUTTI_C_API const char* tutti_code_name(int code);
-/* Returns the reason of this thread's last failed call. Never null; valid until its next failed call. */
+/* Returns the reason of this thread's last failed call: never null, valid until the thread's next failure. */
 TUTTI_C_API const char* tutti_error_message(void);
 /* Returns the world rank that this thread's last failed call blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);
@@ -66,12 +66,12 @@ TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
 
 /* ---- Memory ---- */
 
-/* A `tutti_memory` says in which memory a buffer lies: the host's or a CUDA device's. The library itself
- * reads and writes host memory only. If no part of the library can use the device memory of a call, the call
- * ends with TUTTI_ERROR_UNSUPPORTED: a collective on all ranks, and a message at once, on the calling rank
- * only. No such call touches the memory, and the communicator remains usable. If some ranks pass host memory
- * and others device memory, all ranks get TUTTI_ERROR_MISMATCH. Memory that both the host and a device can
- * access may be passed as either. */
+/* A `tutti_memory` says in which memory a buffer lies: the host's or a CUDA device's. tutti itself reads and
+ * writes host memory only. A library that was added to tutti may carry out collectives on device memory. If
+ * none does, such a collective ends with TUTTI_ERROR_UNSUPPORTED on all ranks. A message on device memory
+ * always ends with this code, at once, on the calling rank only. Neither call touches the memory, and the
+ * communicator remains usable. If some ranks pass host memory and others device memory, all ranks get
+ * TUTTI_ERROR_MISMATCH. Memory that both the host and a device can access may be passed as either. */
 typedef int tutti_memory;
 enum { TUTTI_HOST = 0, TUTTI_CUDA = 1 };
 

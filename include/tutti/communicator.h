@@ -125,9 +125,9 @@ class TUTTI_API Registration {
 // collective, a timeout or a lost peer fails the whole communicator: every pending and later operation ends
 // with that first cause. `split`, `group`, `allocate` and `shrink` block, and throw `Error`.
 //
-// A library that was added to tutti may carry out whole collectives, usually on device memory. A communicator
-// opens the library at the first collective that the library carries out. So that call blocks until all ranks
-// have made it; inside a `then` callback it is `invalid_argument`.
+// A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
+// communicator open the library together, at the first collective that it carries out. So that call blocks
+// until all ranks have made it; inside a `then` callback it is `invalid_argument`.
 //
 // Thread rule: any thread may call, but threads that issue collectives on one communicator must order
 // themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in
@@ -164,13 +164,13 @@ class TUTTI_API Communicator {
   // block of `in_out` holds its input.
   Work all_gather(const ConstBuffer& in, const Buffer& out, const CallOptions& options = {});
   Work all_gather(const Buffer& in_out, const CallOptions& options = {});
-  // Like all_gather, with counts[r] elements from rank r. All ranks pass the same `size` counts; in.count is
-  // this rank's own count, and out.count is the sum of all counts.
+  // Like all_gather, with counts[r] elements from rank r. All ranks pass the same list of `size` counts.
+  // in.count is this rank's own count, and out.count is the sum of all counts.
   Work all_gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts,
                     const CallOptions& options = {});
   // Reduces, then gives block r of the result to rank r; in.count = size * out.count. In place: the result
   // replaces a rank's own block of `in_out`, and the other blocks are undefined afterwards. The _v form gives
-  // counts[r] elements to rank r; all ranks pass the same `size` counts, whose sum is in.count.
+  // counts[r] elements to rank r. All ranks pass the same list of `size` counts, whose sum is in.count.
   Work reduce_scatter(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                       const CallOptions& options = {});
   Work reduce_scatter(const Buffer& in_out, const ReduceOp& op, const CallOptions& options = {});

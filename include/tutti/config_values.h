@@ -21,7 +21,8 @@ struct PortRange {
   friend bool operator==(const PortRange&, const PortRange&) = default;
 };
 
-// An `AlgorithmChoice` ("all_reduce:ring") names the algorithm for all calls that do not name one.
+// An `AlgorithmChoice` ("all_reduce:ring") names a collective and an algorithm. The algorithm is used for all
+// calls of the collective that do not name an algorithm themselves.
 struct AlgorithmChoice {
   CollectiveKind kind;
   std::string algorithm;

@@ -14,7 +14,7 @@ class Deadline {
 
   static Deadline never() { return Deadline(Clock::time_point::max()); }
   static Deadline at(Clock::time_point when) { return Deadline(when); }
-  // Durations too long for the clock mean `never`; negative ones have already expired.
+  // A duration that is too long for the clock gives `never`; a negative one gives an expired deadline.
   static Deadline after(std::chrono::nanoseconds timeout) { return after(timeout, Clock::now()); }
   // Does the same for a caller that has read the clock already.
   static Deadline after(std::chrono::nanoseconds timeout, Clock::time_point now) {

@@ -29,10 +29,10 @@ struct InitOptions {
   // The transports to use, in order of preference. {"auto"} means all that work on this host. If it is empty,
   // TUTTI_TRANSPORTS applies, or else {"auto"}.
   std::vector<std::string> transports = {};
-  // `init` calls this several times a second while the ranks meet, on its own thread. Once it returns true,
-  // `init` fails with `aborted`, here and on the other ranks, with an error that names this rank. This also
-  // interrupts a request to a store or a name service that does not answer. Only requests to the caller's own
-  // store are not interrupted.
+  // While the ranks meet, `init` calls this several times a second, on the calling thread. Once it returns
+  // true, `init` fails with `aborted`, here and on the other ranks, with an error that names this rank. This
+  // also interrupts a request to a store or a name service that does not answer. Only requests to the
+  // caller's own store are not interrupted.
   std::function<bool()> interrupted = {};
 };
 

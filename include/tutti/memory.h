@@ -9,10 +9,10 @@ namespace tutti {
 
 // A `Memory` says in which memory a buffer lies: the host's or a CUDA device's.
 //
-// The library itself reads and writes host memory only. If no part of the library can use the device memory
-// of a call, the call ends with `unsupported`: a collective on all ranks, and a message on the calling rank
-// only. No such call touches the memory. Memory that both the host and a device can access may be passed as
-// either.
+// tutti itself reads and writes host memory only. A library that was added to tutti may carry out collectives
+// on device memory. If none does, such a collective ends with `unsupported` on all ranks. A message on device
+// memory always ends with `unsupported`, at once, on the calling rank only. Neither call touches the memory.
+// Memory that both the host and a device can access may be passed as either.
 class Memory {
  public:
   enum class Kind : std::uint8_t { host, cuda };

@@ -54,10 +54,10 @@ class TUTTI_API ReduceOp {
   // Multiplies each rank's input by that rank's factor, and adds the products. Integer products are truncated
   // towards zero and clamped to the type's range.
   static ReduceOp premultiplied_sum(double factor);
-  // Makes an operation from a function. Every rank must pass the same function under the same name. It must
-  // be associative; a function that is not commutative is applied in rank order. A collective with such an
-  // operation takes one more round of small messages: it ends once all ranks have combined their elements.
-  // `state` must live until all operations that use it have ended.
+  // Makes an operation from a function. Every rank must pass the same function under the same name. The
+  // function must be associative; one that is not commutative is applied in rank order. A collective with
+  // such an operation takes one more round of small messages: it ends once all ranks have combined their
+  // elements. `state` must live until all operations that use it have ended.
   static ReduceOp user(std::string name, Function function, bool commutative, void* state = nullptr);
 
   Kind kind() const { return kind_; }

@@ -31,8 +31,8 @@ enum class Code : std::uint8_t {
 TUTTI_API std::string_view to_string(Code code);
 
 // A `Status` is the outcome of a function that can fail: `ok`, or a code with a message. Success costs one
-// null pointer; copies share the text. The functions that block throw it as an `Error`: `init`, `Work::wait`,
-// and of `Communicator` `split`, `group`, `allocate`, `register_memory` and `shrink`.
+// null pointer; copies share the text. The functions that block throw it as an `Error`: `init`, `Work::wait`
+// and `wait_for`, and `Communicator::split`, `group`, `allocate`, `register_memory` and `shrink`.
 //
 // Thread rule: any thread may use its own copy.
 class [[nodiscard]] TUTTI_API Status {

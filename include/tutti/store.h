@@ -63,8 +63,8 @@ class TUTTI_API Store {
   // Gives up the prefix of this connection, as if the connection had ended.
   virtual Status release(Deadline deadline);
 
-  // Sets the will of this connection: when the connection ends, the store sets each of `keys` that does not
-  // exist then to `value`. A later will replaces this one, and a will without keys cancels it. Stores that do
+  // Sets the will of this connection: when the connection ends, the store sets each of `keys` that is still
+  // missing to `value`. A later will replaces this one, and a will without keys cancels it. Stores that do
   // not track connections ignore this.
   virtual Status set_will(std::span<const std::string> keys, std::string_view value, Deadline deadline);
 

@@ -72,7 +72,8 @@ class TUTTI_API StoreServer {
   const std::string& nonce() const { return nonce_; }
   // Returns the number of connections at this moment, strangers included.
   std::size_t connections() const;
-  // Returns why the last rank was refused: it had another token, or none. Empty if no rank was refused.
+  // Describes the most recent refusal of a rank, which had another token or none. Empty if no rank was
+  // refused.
   std::string last_refusal() const;
 
  private:

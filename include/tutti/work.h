@@ -33,8 +33,8 @@ class TUTTI_API Work {
   // Waits for at most `timeout`. Returns false if the operation still runs then; the operation continues.
   // Throws like `wait`.
   bool wait_for(std::chrono::nanoseconds timeout);
-  // Makes `stream` (a cudaStream_t) wait until the library that carries out the operation has done so, and
-  // returns at once: the host does not wait. Whether all ranks have made the same call is known only after
+  // Makes `stream` (a cudaStream_t) wait until a library that was added to tutti has completed the operation.
+  // Returns at once: the host does not wait. Whether all ranks have made the same call is known only after
   // `wait`. Does nothing if the operation has ended. Throws the operation's error if it failed, and
   // `unsupported` if no library carries it out. A callback may call it.
   void wait_on(void* stream);

@@ -94,8 +94,8 @@ Source read_pmi(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// These variables only count in a job step. A batch script and `salloc`'s shell have SLURM_PROCID too, but
-// are not ranks.
+// Slurm's variables count only in a job step. A batch script and `salloc`'s shell have SLURM_PROCID, too, but
+// they are not ranks.
 Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   const std::optional<std::string> step = reader.text("SLURM_STEP_ID");
   if (!step) return {};
@@ -122,7 +122,8 @@ Source read_kubernetes(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// There is one process per host, and its rank is the position of its address in the list.
+// NODES_IPS lists the hosts, with one process on each. A process's rank is NODE_RANK, or else the position of
+// its host's address in the list.
 Source read_node_list(Reader& reader, const std::vector<std::string>& own_addresses) {
   Source source;
   const std::optional<std::string> ips = reader.text("NODES_IPS");

@@ -19,7 +19,8 @@ class Announcer {
   virtual ~Announcer() = default;
   // Lets the other ranks read the text, which has at most `max_session_bytes` bytes of printable ASCII and
   // line ends. Rank 0 calls this once, when it already serves its store. Fails with `invalid_argument` if the
-  // place cannot be used, or with `timeout` or `aborted` if it has to wait for the other ranks.
+  // file or the launcher cannot be used. If it has to wait for the other ranks, it may also fail with
+  // `timeout` or `aborted`.
   virtual Status publish(const Secret& text, Deadline deadline) = 0;
   // Returns the text that rank 0 has published. Fails with `unreachable` if there is none yet, with
   // `invalid_argument` if waiting does not help, or as `publish` does.

@@ -24,7 +24,7 @@ struct JoinOptions {
   // Returns the addresses of this rank's transports by name. Called once for each attempt to meet, after this
   // rank has connected to the store.
   std::function<Result<std::map<std::string, std::string>>(const Session&)> addresses = {};
-  // Called once the ranks know each other, while they can still ask the store which of them failed first.
+  // Called as soon as the ranks know each other, while they can still ask the store which rank failed first.
   std::function<Status(const std::vector<PeerInfo>&)> connect = {};
 };
 

@@ -188,8 +188,8 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
   }
 }
 
-// Waits for the table. If its time runs out, this rank ends the meeting for all ranks. The others cannot meet
-// without this rank, and if it just left, they would take it for a rank that never arrived.
+// Waits for the table. If this rank's time runs out, it ends the meeting for all ranks. The others cannot
+// meet without this rank, and if it left silently, they would take it for a rank that never arrived.
 Result<std::string> Exchange::await_table() {
   Result<std::string> table = meeting_.await_key("table");
   if (table.ok() || table.status().code() != Code::timeout) return table;

@@ -18,18 +18,18 @@ struct ExchangeOptions {
   // that the meeting has ended.
   // If false, the last rank to leave removes all keys except the counter `present`, so that the next meeting
   // can use the same store and keys. If ranks die, the store removes the keys once all others have left. A
-  // store that does not track connections keeps them.
+  // store that does not track connections keeps the keys.
   bool single_use = false;
   // Called by rank 0 about ten times a second while it waits for ranks.
   std::function<void()> while_waiting = {};
   // The place where the ranks meet, such as "tcp://a:29500". Errors name it.
   std::string place = {};
-  // Returns this rank's addresses. Called once this rank is known at the store. Without this function,
+  // Returns this rank's addresses. Called as soon as the store knows this rank. Without this function,
   // `exchange` uses the addresses in its argument `self`. If the function fails, this rank cannot take part,
   // and all ranks fail with the same error.
   std::function<Result<std::map<std::string, std::string>>()> addresses = {};
-  // Called on every rank once the ranks have met, before the rank leaves the store. If the function fails on
-  // one rank, all ranks that are still in the meeting fail with the first cause.
+  // Called on every rank after the ranks have met, and before the rank leaves the store. If the function
+  // fails on one rank, all ranks that are still in the meeting fail with the first cause.
   std::function<Status(const std::vector<PeerInfo>&)> connect = {};
   // Called a few times a second while this rank waits for others. If it returns true, the meeting fails on
   // all ranks with `aborted`, which names this rank.

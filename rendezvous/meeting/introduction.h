@@ -13,14 +13,14 @@
 namespace tutti {
 
 // `Introduction` is what a rank says about itself when the ranks meet. It has facts that the others will use,
-// and facts that only have to agree.
+// and facts that they only compare with their own.
 struct Introduction : PeerInfo {
   int world_size = 1;
   std::string wire_digest;                 // "NAME=value;" of each setting that must be equal everywhere
   std::string version;                     // of the library, with a digest of its sources
-  std::map<std::string, std::string> job;  // the job's names, by launcher variable such as TUTTI_JOB_ID
+  std::map<std::string, std::string> job;  // the variables that name the job, such as TUTTI_JOB_ID
   std::string program;                     // such as "train.py"; empty if unknown
-  std::string nonce;  // random; distinguishes this attempt to meet from others by the same rank
+  std::string nonce;                       // random; by it a rank recognizes its own keys in the store
 };
 
 // Describes this process; `job` comes from its environment. The caller adds the rank, the world size, the

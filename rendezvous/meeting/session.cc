@@ -24,7 +24,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// An earlier session of the same job may take a moment to release its port.
+// If its port is in use, rank 0 tries again for this long: an earlier session of the same job may take a
+// moment to release the port.
 constexpr milliseconds port_patience{1500};
 constexpr milliseconds first_look_pause{20};
 constexpr milliseconds longest_look_pause{250};
