@@ -114,7 +114,7 @@ void refresh_folder(const std::string& path) {
   if (DIR* folder = opendir(folder_of(path).c_str())) closedir(folder);
 }
 
-// Reads the file if it is ours: an empty one, or one that begins like a session.
+// Reads the file. Fails unless the file is ours, and is empty or begins like a session.
 Result<Secret> read_ours(const std::string& path) {
   refresh_folder(path);
   // O_NONBLOCK is set, since a FIFO at that path must not block us.

@@ -22,8 +22,9 @@ void expect_alive(World& world, std::uint64_t sequence) {
   }
 }
 
-// Each round cancels a send a little later, when more of its data has moved. Once the send has ended, its
-// memory is not read any more, and other messages arrive. That holds whether or not the receive succeeds.
+// Each round cancels a send a little later than the round before, when more of its data has moved. Once the
+// send has ended, its memory is not read any more, and other messages arrive. That holds whether or not the
+// receive succeeds.
 TEST_P(ChannelFailures, CancelledSends) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   std::uint64_t sequence = 0;

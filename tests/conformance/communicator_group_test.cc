@@ -141,7 +141,8 @@ TEST_P(CommunicatorGroup, ARankThatNeverCallsIsNamed) {
 
 INSTANTIATE_TEST_SUITE_P(All, CommunicatorGroup, testing::ValuesIn(all_connections()), name_of_transport);
 
-// These tests count what communicators leave behind in shared memory.
+// These tests count messages to check whether communicators share memory: a collective over shared memory
+// sends none.
 class SharingCommunicators : public OnEachTransport {};
 
 // Each communicator takes more than a thousandth of the shared memory. So 2000 of them, one after another,

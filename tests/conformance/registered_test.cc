@@ -1,5 +1,5 @@
-// Tests Communicator::allocate and collectives on its memory. The collectives work in place if all ranks can,
-// and otherwise on copies.
+// Tests Communicator::allocate and collectives on its memory. The collectives work in place if the buffers of
+// all ranks allow it, and otherwise on copies.
 
 #include "collectives/schedule/registered.h"
 

@@ -78,7 +78,7 @@ TEST(StoreWills, HeldKeysGoWithTheLastWhoHoldsThem) {
   ASSERT_TRUE(other->hold("job", ample()).ok());  // a second hold by the same client changes nothing
   one = nullptr;
   ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
-  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // the server may cache this value
+  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // from now on, the server may cache this value
   other = nullptr;
   EXPECT_TRUE(eventually([&] { return !watcher->exists("job/a", ample()).take(); }));
   EXPECT_FALSE(watcher->exists("job/b/c", ample()).take());
@@ -179,8 +179,8 @@ class Meeting {
   std::future<Status> outcome_;
 };
 
-// A rank waits for a store's answer for a limited time, and then for a new connection. Each store stalls for
-// longer than that.
+// A rank waits for a limited time for a store's answer, and then for a limited time for a new connection.
+// Each store stalls for longer than both together.
 TEST(StoreWills, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
   const std::array<StoreProcess, 2> stores;
   Meeting first[] = {{stores[0], 0}, {stores[1], 1}};

@@ -102,7 +102,7 @@ TEST_P(PortStrangers, AreBoundedAndTheOldestGoes) {
   port->expect_service();
   std::size_t kept = crowd.size();
   for (int i = 0; i < 6000 && kept > port->most_strangers(); ++i) {
-    std::this_thread::sleep_for(milliseconds(10));  // some still wait in the kernel
+    std::this_thread::sleep_for(milliseconds(10));  // some are not accepted yet
     kept = static_cast<std::size_t>(
         std::count_if(crowd.begin(), crowd.end(), [](const auto& stranger) { return stranger->is_open(); }));
   }

@@ -90,7 +90,8 @@ int times(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Starts a job of two ranks. Returns how often each of them warns that other processes can reach its port.
+// Runs a job of two ranks. Returns how often each rank warns that other processes can reach its port. If
+// `reachable`, the ranks listen on all interfaces.
 int open_port_warnings(const Process::Environment& variables, bool reachable = true) {
   Job job(2, variables, 0);
   if (reachable) {

@@ -11,7 +11,7 @@ namespace tutti::fuzz {
 namespace {
 
 constexpr std::uint64_t allocated = 8192;  // in bytes, by each rank
-constexpr std::uint64_t voted = 4096;
+constexpr std::uint64_t voted = 4096;      // in bytes, the length of each buffer in a vote
 
 constexpr CollectiveKind kinds[] = {CollectiveKind::all_reduce, CollectiveKind::broadcast,
                                     CollectiveKind::barrier,    CollectiveKind::all_gather,

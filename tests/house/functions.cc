@@ -145,7 +145,8 @@ class Reader {
     if (kind == Brace::function) found_.push_back({head_, begin_, 0});
     braces_.push_back(kind);
     inside_ += kind == Brace::container ? 0 : 1;
-    // A declaration continues after a brace initialiser: it may be a constructor whose body follows.
+    // After a brace initialiser, the declaration may continue. For example, a constructor's body may follow
+    // the initialisers of its members.
     if (kind != Brace::other || inside_ > 1) head_.clear();
   }
   void close() {

@@ -53,8 +53,8 @@ bool is_in_the_house(const std::string& area) {
 }
 
 // Returns whether the `tutti` command may include this internal header. The command explains how the library
-// decides, so it may use the code that finds ranks and chooses algorithms. For everything else it uses the
-// public headers.
+// decides, so it may use the code that reads the launcher's variables and the code that chooses algorithms.
+// For everything else it uses the public headers.
 bool shows_the_insides(const std::string& header) {
   constexpr std::array<std::string_view, 7> rooms = {"core/",
                                                      "rendezvous/launch/",

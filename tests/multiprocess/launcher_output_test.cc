@@ -115,8 +115,8 @@ TEST(LauncherOutput, MuchOfItIsComplete) {
 }
 
 TEST(LauncherOutput, LongLinesAreNotMixed) {
-  // Each line is longer than a pipe takes at once, but short enough that the launcher keeps all of it until
-  // it ends.
+  // Each line is longer than a pipe takes at once, but short enough that the launcher holds it back until it
+  // is complete.
   const Ended result =
       run_shell({"-n", "4"}, "for i in 1 2 3; do head -c 50000 /dev/zero | tr '\\0' $RANK; echo; done");
   const auto lines = lines_of(result.out);
@@ -179,17 +179,18 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
   EXPECT_THAT(result.err, HasSubstr("status 74\n"));
   EXPECT_THAT(result.err, Not(HasSubstr("rank 0")));
   for (const char* rank : {"0", "1"}) EXPECT_EQ(access((folder / rank).c_str(), F_OK), 0) << rank;
-  // The exit status of a failed rank takes precedence.
+  // The exit status of a failed rank takes precedence over 74.
   EXPECT_THAT(run_by_shell("tutti run -n 1 -- sh -c 'echo lost; exit 3' > /dev/full").err,
               HasSubstr("status 3\n"));
-  // Only the exit status shows that output was lost.
+  // If stderr is lost, too, only the exit status shows it.
   EXPECT_EQ(run_by_shell("tutti run -n 1 -- echo lost > /dev/full 2>&1").err, "status 74\n");
 }
 
 TEST(LauncherOutput, FullDiskAtOneStreamIsSeenWhereTheReaderOfTheOtherHasLeft) {
   test::ScratchFolder folder;
   const std::string logs = " tutti run -n 1 --output-filename " + (folder / "logs") + " -- sh -c ";
-  // The script writes more than a pipe holds. So the reader has surely left before the last output arrives.
+  // The script writes more than a pipe holds. So the reader (`true`) has surely left before the last output
+  // arrives.
   const std::string script = "'yes | head -c 1000000; echo lost >&2'";
   EXPECT_THAT(run_by_shell("{" + logs + script + " 2> /dev/full; echo status $? >&2; } | true").err,
               HasSubstr("status 74\n"));

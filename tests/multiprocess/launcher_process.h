@@ -29,14 +29,14 @@ class Command {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;
-  // Waits until stdout contains `text` `times` times. Returns false if a minute passes or the command ends
+  // Waits until stdout contains `text` `times` times. Returns false if five minutes pass or the command ends
   // first.
   bool wait_for_output(const std::string& text, int times = 1);
-  // Waits for the command to end. After a minute, kills it, and the status is -1.
+  // Waits for the command to end. If it still runs after five minutes, fails the test, and the status is -1.
   Ended wait();
   // Returns all running processes that carry the mark, including the command itself.
   std::vector<pid_t> marked() const;
-  // Waits until no marked process is left, for half a minute at most.
+  // Waits until no marked process is left. Returns false if some are left after two minutes.
   bool wait_until_gone() const;
 
  private:

@@ -44,7 +44,7 @@ struct Ranks {
     }
     return true;
   }
-  // Every message names the rank that was killed.
+  // Expects that all other ranks fail with `peer_lost`, and that their messages name the killed rank.
   void expect_lost(std::size_t killed) {
     const std::string name = "rank " + std::to_string(killed) + " (host ";
     const std::string pid = "pid " + std::to_string(processes[killed].pid()) + ")";

@@ -12,7 +12,8 @@ struct StoreClientOptions {
   std::string nonce = {};  // if given, the server must have that nonce
   security::SharedCredentials credentials = {};
   int rank = -1;  // this process's rank, or -1 if this process is no rank
-  // Called between attempts to connect. If it returns true, the attempts end with `aborted`.
+  // Called repeatedly while the client connects, or waits for the server. If it returns true, connecting or
+  // the call in progress fails with `aborted`.
   std::function<bool()> interrupted = {};
 };
 

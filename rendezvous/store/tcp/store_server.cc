@@ -270,7 +270,8 @@ void StoreServer::Impl::adopt(Descriptor descriptor) {
 }
 
 // Drops a client that has been silent for too long, and returns whether there was one. A busy client stays. A
-// waiting client is dropped only if the server is full and its clients are ranks that hold keys.
+// waiting client is dropped only if the server is full and ranks hold their keys here (`ranks_hold`), since
+// such a client holds none.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {

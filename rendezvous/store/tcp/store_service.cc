@@ -145,7 +145,7 @@ void StoreService::let_go(Parked& parked) {
 }
 
 // A client that connects again repeats its will, so several connections may have it. It is executed only when
-// the last of them ends. A client that cancels its will cancels it on all of them.
+// the last of them ends. When a client cancels its will on one connection, it is cancelled on all of them.
 Frame StoreService::handle_will(const StoreRequest& request, Parked& parked) {
   if (request.ByteSizeLong() > most_will_bytes)
     return encode(

@@ -84,8 +84,8 @@ class StoreService {
   std::multimap<std::string, Parked*, std::less<>> waiting_;
   std::map<std::string, std::size_t> holders_;  // how many connections hold each prefix
   std::map<Will, std::size_t> wills_;           // how many connections have each will
-  // This is the latest response with a single key, kept until that key changes. It helps since all ranks ask
-  // for the same few keys.
+  // This is the latest response to a GET of a single key. It is kept until that key changes, since all ranks
+  // ask for the same few keys.
   std::string cached_key_;
   Frame cached_;
 };

@@ -23,8 +23,9 @@ Status lost(const char* what, int error) {
   return Status(Code::peer_lost, std::string(what) + ": " + error_text(error));
 }
 
-// A long wait is sent as a series of requests that are each shorter than this. So if the other side answers,
-// an interrupt ends the wait between two requests, and the connection remains usable.
+// While the other side does not answer, a call checks this often whether it is interrupted. Ranks that meet
+// send a long wait as a series of shorter requests. So if the other side answers, an interrupt ends the wait
+// between two requests, and the connection remains usable.
 constexpr milliseconds interrupt_interval{500};
 
 int poll_milliseconds(Deadline deadline, bool interruptible) {

@@ -82,7 +82,8 @@ bool Job::dies(int number) const {
   });
 }
 
-// Returns the number of looks for which a rank stays stopped: the length of its longest stop.
+// Returns for how many looks a stopped rank stays stopped. Every stop of a rank lasts as long as its longest
+// one in the plan.
 int Job::pause_of(int number) const {
   int longest = 0;
   for (const Round& round : episode_.rounds) {

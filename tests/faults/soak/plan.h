@@ -42,8 +42,8 @@ struct Fault {
   int rank = 0;    // a world rank
   int second = 0;  // another world rank, only for `pair`
   std::size_t step = 0;
-  // How long after the beginning of the step the fault happens. The fault of `second` happens that long after
-  // that rank begins to shrink.
+  // The fault happens this long after the beginning of `step`. Rank `second` is killed this long after it
+  // begins to shrink.
   int microseconds = 0;
   int milliseconds = 0;  // see `Kind`
 

@@ -93,8 +93,8 @@ void Player::play(const Round& round) {
   comm_.barrier({.timeout = late ? milliseconds(fault.milliseconds) : milliseconds(0)}).wait();
 }
 
-// Carries out the fault. It runs in a second thread, while the rank continues. But for the faults `late`,
-// `delay` and `disagree`, the rank waits for that thread.
+// Carries out the fault, in a second thread. If the fault is `late`, `delay` or `disagree`, the rank waits
+// for that thread before it continues. Otherwise it continues at once.
 void Player::come_to(const Fault& fault) {
   std::this_thread::sleep_for(microseconds(fault.microseconds));
   switch (fault.kind) {
