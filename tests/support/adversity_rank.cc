@@ -140,7 +140,7 @@ void child_of(Communicator& comm) {
   expect(code_of([&] { comm.shrink(); }) == Code::unsupported, "shrink");
   comm.abort("a child has no say");
   comm = Communicator();
-#if !defined(__SANITIZE_THREAD__)  // under TSan, forked children may have no threads
+#if !defined(__SANITIZE_THREAD__)  // TSan does not support threads in forked children
   for (const char* variable : {"TUTTI_RANK", "TUTTI_WORLD_SIZE", "TUTTI_INIT_METHOD"}) unsetenv(variable);
   Communicator own = tutti::init();
   compute(own, 19);
@@ -261,7 +261,7 @@ void forks_at_work() {
     waitpid(child, &status, 0);
     if (status != 0) {
       std::fprintf(stderr, "child %d, of kind %d, ended with status %d\n", i, i % 3, status);
-      std::_Exit(1);  // the other threads are at work
+      std::_Exit(1);  // skips destructors, since the other threads are at work
     }
   }
   stop = true;

@@ -23,8 +23,8 @@ inline const std::vector<std::string>& all_connections() {
 
 struct ClusterOptions {
   // One of `all_connections`. "shared" is inproc with shared memory, and "late" is inproc in a
-  // `LateTransport`. "offload" is inproc with a `ReferenceOffload` that takes host memory. Its session
-  // is already open.
+  // `LateTransport`. "offload" is inproc with a `ReferenceOffload` that takes host memory. The constructor of
+  // `Cluster` opens the session of this offload.
   std::string transport = "inproc";
   MessageLimits limits = {};
   std::string algorithms = {};  // as in TUTTI_ALGORITHM

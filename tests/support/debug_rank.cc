@@ -71,8 +71,8 @@ void circle(Communicator& comm, std::vector<float>& data) {
   for (;;) comm.all_reduce(data, ReduceOp::sum).wait();
 }
 
-// The first rank makes a different call. The others may learn of this while they are still in the previous
-// call.
+// The first rank makes a different call. The others may learn of this while they are still in the call before
+// it.
 void mismatch(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == 0) {
     comm.broadcast(data, 0).wait();

@@ -6,11 +6,12 @@
 //   late WHO          rank WHO makes no call; the others call all_reduce a little later, for 2 s at most
 //   leave WHO         rank WHO leaves while the others are in an all_reduce
 //   differ WHAT [WHO] rank WHO, or the last rank, makes a different call, or calls in another order
-//   hasty WHO         as `late`, but rank 0 aborts while it asks which rank is late, and later prints
-//                     how busy it is
+//   hasty WHO         as `late`, but rank 0 aborts while it asks which rank is late; afterwards, each rank
+//                     prints "rested MILLISECONDS", the processor time that it used in half a second
 //   again WHO         all ranks call shrink until it does not time out; rank WHO begins later than the others
 //   part [SPLITS]     all ranks split SPLITS times, call shrink, and leave as soon as it returns
 //   abort WHO         rank WHO aborts from another thread while all are blocked
+// With `shrink`, the survivors of a loss call shrink(LEAST) and repeat the mode, until at most LEFT are left.
 // Prints "ready" when all ranks have met. After or instead of that, prints "failed NANOSECONDS CODE MESSAGE"
 // and "peer RANK". NANOSECONDS is the time, on the monotonic clock, at which this rank learned of the
 // failure. RANK is the rank that the failure blames.
@@ -133,7 +134,7 @@ void differ(Communicator& comm, const std::string& what, int who) {
 void hasty(Communicator& comm, int who) {
   using std::chrono::milliseconds;
   std::vector<float> data(1000);
-  std::this_thread::sleep_for(milliseconds(comm.rank() == who ? 10'000 : 200));  // `who` has been stopped
+  std::this_thread::sleep_for(milliseconds(comm.rank() == who ? 10'000 : 200));  // by then, `who` is stopped
   std::thread other([&] {
     std::this_thread::sleep_for(milliseconds(150));
     if (comm.rank() == 0) comm.abort("enough");
@@ -184,7 +185,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     std::vector<float> data(1000);
     while (comm.rank() == std::stoi(words.at(1)) && comm.status().ok())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // all ranks are ready, or stopped
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // by then, all ranks are ready or stopped
     comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::seconds(2)}).wait();
   }
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
@@ -194,8 +195,8 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     // between the numbers of closed contexts.
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
-    // Shrinking ends the operations of the other ranks. Rank 2 calls shrink late, so that the others ask it
-    // while it has not called shrink yet.
+    // A rank that calls shrink ends the operations of the other ranks, so all ranks first wait until the
+    // splits have ended everywhere. Rank 2 waits longest: the others ask it before it has called shrink.
     if (splits > 0) std::this_thread::sleep_for(std::chrono::seconds(comm.rank() == 2 ? 4 : 2));
     const tutti::Shrunk shrunk = comm.shrink(1);
     return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
@@ -252,7 +253,8 @@ struct Plan {
   int least = 0;
 };
 
-// Shrinks the communicator after each loss of a rank, as long as enough ranks are left.
+// Repeats the mode's calls. After each loss of a rank, shrinks the communicator and repeats them again, until
+// at most `plan.left` ranks are left.
 void survive(Communicator comm, const Plan& plan, const std::vector<std::string>& words) {
   std::string shrunk_to;
   for (;;) {

@@ -33,8 +33,8 @@ class LateChannel final : public ChannelWrapper {
   void hand_over(Channel& to) override;
 
  private:
-  // `cancelled`: the caller has cancelled the operation. `taken_back`: the inner channel was told to cancel
-  // it, too, and may end it later.
+  // `cancelled`: the caller has cancelled the operation. `taken_back`: this channel has then told the inner
+  // channel to cancel it too, and the inner channel may end it later.
   enum class Stage : std::uint8_t { running, cancelled, taken_back, over };
   template <class Op>
   struct StandIn : Op {
@@ -97,7 +97,7 @@ RecvOp& LateChannel::stand_in(RecvOp& op) {
 
 void LateChannel::claim(Arrival& arrival, RecvOp& op) { inner().claim(arrival, stand_in(op)); }
 
-// The inner channel has ended an operation, and no longer touches its memory.
+// The inner channel calls this function when it has ended an operation and no longer touches its memory.
 template <class Op>
 void LateChannel::ended(Op& op, const Status& status) {
   auto& node = static_cast<StandIn<Op>&>(op);

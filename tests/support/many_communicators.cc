@@ -24,7 +24,7 @@ int entries(const char* folder) {
 }
 
 // Makes a communicator that leaves out one rank, or none. The rank that is left out gets a communicator of
-// its own. It is another rank each time, so that every rank hands out memory for some communicators.
+// its own. A different rank is left out each time, so every rank hands out memory for some communicators.
 tutti::Communicator make(tutti::Communicator& comm, int number) {
   const int left_out = number % (comm.size() + 1);  // `comm.size()`: none
   if (number % 2 == 0) {

@@ -25,7 +25,7 @@ std::uint64_t before(std::span<const std::uint64_t> counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, std::uint64_t{0});
 }
 
-// Returns the count of the call that must be equal on all ranks, or 0 if the kind has no such count.
+// Returns the count that must be equal in the calls of all ranks, or 0 if the kind has no such count.
 std::uint64_t common_count(const Call& call) {
   switch (call.kind) {
     case Kind::all_reduce:

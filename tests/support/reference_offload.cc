@@ -37,7 +37,7 @@ class ReferenceSession final : public OffloadSession {
   struct Job {
     OffloadCall* call = nullptr;
     RankInput input;
-    std::shared_ptr<ToyEvent> before;  // the call waits for it; null: begins at once
+    std::shared_ptr<ToyEvent> before;  // the call waits for this event; null: it begins at once
     std::shared_ptr<ToyEvent> over = std::make_shared<ToyEvent>();
     Status status;
     unsigned polls = 0;  // that are still due before the call is reported
@@ -59,7 +59,7 @@ class ReferenceSession final : public OffloadSession {
   bool ends_ = false;
   Jobs waiting_;
   Jobs running_;  // one at most
-  Jobs ended_;    // not yet reported, since polls are due
+  Jobs ended_;    // not reported yet: each waits for more polls
   std::thread thread_;
 };
 

@@ -23,7 +23,7 @@ struct Weather {
 };
 
 // A `TcpProxy` stands between ranks that listen on one loopback address and advertise another. It accepts
-// connections on `from`, at all of the ports. For each of them, it connects to `to` at the same port. It
+// connections on `from`, at all of the ports. For each connection, it connects to the same port of `to`. It
 // remembers the first bytes of each connection.
 class TcpProxy {
  public:

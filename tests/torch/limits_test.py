@@ -1,4 +1,4 @@
-"""Tests time limits, disagreement between ranks, and groups that are ended."""
+"""Tests time limits, disagreement between ranks, and ways to end a group."""
 import os
 import threading
 import time

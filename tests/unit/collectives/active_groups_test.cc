@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// An idle member is polled fewer times than this.
+// A member that has nothing to do is polled fewer times than this, and then left alone.
 constexpr int many = 2000;
 
 class PollCounter final : public ActiveGroups::Member {

@@ -83,7 +83,7 @@ struct HabitsOfTwo : testing::Test {
     root.form();
     leaf.form();
   }
-  // Carries out a first broadcast. The leaf calls it before the root does.
+  // Carries out a first broadcast. The leaf makes its call before the root makes its own.
   void broadcast_once() {
     Work sent, received;
     root.elements = {1, 2};

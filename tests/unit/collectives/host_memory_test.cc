@@ -115,7 +115,7 @@ TEST_F(HostMemoryTest, ARangeThatNobodyJoinsIsTakenBack) {
   EXPECT_EQ(host(0).room(), before);
 }
 
-// Once all members have left, the range may be handed out again, while some of them are still in the
+// Once all members have left a range, it may be handed out again, even while some of them are still in its
 // destructor.
 TEST_F(HostMemoryTest, MembersThatLeaveAtTheSameTimeDoNotTouchTheNextRange) {
   const std::int64_t before = host(0).room();

@@ -18,7 +18,7 @@ std::optional<Fingerprint> call(std::uint64_t count) {
   return fingerprint;
 }
 
-// Compares all calls with each other, to find one that differs from the majority's.
+// Compares all calls with each other, to find one that differs from the call of the majority.
 std::optional<OddOne> by_definition(const Calls& calls) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (!calls[i] || 2 * std::ranges::count(calls, calls[i]) <= std::ssize(calls)) continue;

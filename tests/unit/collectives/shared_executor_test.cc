@@ -356,7 +356,8 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
   }
 }
 
-// A rank reads another rank's count again only when necessary, since the other rank is using that cache line.
+// Another rank keeps using the cache line that holds its count of finished operations. So a rank reads that
+// count again only when necessary.
 TEST(Board, WhatAllHaveFinishedIsRemembered) {
   BoardWorld world(3);
   Board& board = world.executor(0).board();

@@ -206,8 +206,7 @@ TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(without, HasSubstr("has no token"));
 }
 
-// A distant rank needs several round trips to say who it is, so many strangers that are nearer can connect in
-// between.
+// A distant rank needs several round trips to say who it is. Meanwhile, many nearer strangers can connect.
 TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   World world;
   const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
@@ -265,9 +264,9 @@ class Losses final : public ControlEvents {
   std::map<int, Status> lost;
 };
 
-// Runs rank 0 of two ranks, with rank 1 at `host`. Returns how rank 0 reports that it has lost rank 1, and
-// after what time by its own clock. If `silent`, attempts to connect get no answer. If `error` is not 0 as
-// well, they all end with that error instead.
+// Runs rank 0 of two ranks, with rank 1 at `host`. Returns the text in which rank 0 reports the loss of rank
+// 1, and how long that took by the clock of rank 0. If `silent`, no attempt to connect is answered. If
+// `error` is given too, each attempt fails with that error instead.
 std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent, int error = 0) {
   OverlayOptions options;
   for (int rank = 0; rank < 2; ++rank) {

@@ -121,7 +121,7 @@ TEST(Guard, StrangersAreTurnedAwayAtTheFirstWrongByteWithoutAWord) {
     EXPECT_FALSE(accepts.is_noteworthy());
     EXPECT_EQ(receive_all(connection.left), "");
   }
-  // The connecting side does not talk with a process without a guard either.
+  // The connecting side also turns away a process that has no guard.
   Connection connection;
   Guard connects = connector("secret");
   send_all(connection.right, "HTTP/1.1 400 Bad Request\r\n");

@@ -128,7 +128,7 @@ TEST(Pmi, WaitsForTheOthersNoLongerThanItMay) {
       const Status later = announcer.read(ample()).status();
       EXPECT_EQ(later.code(), Code::invalid_argument) << later.to_string();
       job.end();
-      EXPECT_EQ(job.farewells(), 0);  // so the launcher ends the job
+      EXPECT_EQ(job.farewells(), 0);  // without a farewell, mpiexec would end the job
     }
   }
 }

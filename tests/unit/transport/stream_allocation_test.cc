@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// `OneReceive` hands every arrival to one receive, or keeps it.
+// `OneReceive` gives an arrival to `op`, or keeps the arrival if `op` is null.
 class OneReceive final : public TransportOwner {
  public:
   const PeerInfo& peer(int) const override { return peer_; }

@@ -151,7 +151,7 @@ TEST(Stream, UnexpectedMessagesAreBounded) {
 }
 
 // While one message stays unclaimed, every other message still gets through if it fits into half of the
-// credit. The other half may be on its way back.
+// credit. The receiver may not have returned the other half yet.
 TEST(Stream, CreditComesBackBeforeAnybodyStalls) {
   StreamPair pair(small_limits);
   TestSend held(100, 9999);

@@ -58,8 +58,8 @@ void storm(int size, int rounds) {
       });
     }
     for (auto& thread : threads) thread.join();
-    // From now on only this loop drives the closing of surplus connections. One connection per pair remains,
-    // and both of its ends are in this process.
+    // From now on only this loop drives the ranks, until they have closed their surplus connections. Each
+    // pair of ranks keeps one connection, and both of its ends are in this process.
     for (std::size_t rank = 0; rank < world.nodes.size(); ++rank) {
       EXPECT_TRUE(world[rank].until(
           [&] { return OpenSockets::now().connected - before.connected == size * (size - 1); }));
