@@ -20,9 +20,9 @@
 //
 // It sleeps in ppoll() on the driver's epoll descriptor. If it slept in epoll_wait(), it could take an event
 // away from a caller that also sleeps in epoll_wait(). It does not hold the baton while it sleeps. As soon as
-// a caller has driven, the background thread leaves that sleep and watches instead: it checks once per grace
-// period whether callers still drive. While a caller keeps the baton for a long time, the background thread
-// parks until that caller drops it.
+// a caller has driven, the background thread leaves that sleep and watches instead: every 1 to 16 grace
+// periods it checks whether callers still drive. While a caller keeps the baton for a long time, the
+// background thread parks until that caller drops it.
 namespace tutti {
 namespace {
 
