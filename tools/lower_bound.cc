@@ -11,8 +11,8 @@
 namespace tutti::tools {
 namespace {
 
-// Returns the time until one rank's data can have reached `ranks` ranks. Counts the time in steps of the gap.
-// Alpha is rounded down to whole steps, so that the result is still a lower bound.
+// Returns the time until one rank's data can have reached `ranks` ranks. Counts the time in steps of
+// `link.gap`. Alpha is rounded down to whole steps, so that the result is still a lower bound.
 double latency_bound(int ranks, const LinkCost& link) {
   const double step = link.gap;
   if (step <= 0) return link.alpha;
@@ -37,8 +37,8 @@ double through_host(CollectiveKind kind, double vector, const Topology& topology
   return most * through_port(kind, vector, topology.hosts());
 }
 
-// Returns the least number of bytes that all ranks together have to combine or write. The last combination
-// may write directly into one rank's result; all other ranks get a copy.
+// Returns the least number of bytes that all ranks together have to combine or write. In an all_reduce, the
+// last combination may write directly into one rank's result; all other ranks get a copy.
 double through_cores(CollectiveKind kind, double vector, double ranks) {
   switch (kind) {
     case CollectiveKind::all_reduce:

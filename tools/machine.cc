@@ -61,7 +61,7 @@ CostModel measure_once(const std::string& transport) {
 }
 
 // Returns the best of several measurements. In place of an implausible measurement, `measure_once` returns
-// the costs that tutti ships with. They are used only if no measurement was plausible.
+// the costs that tutti ships with. Those costs are used only if no measurement was plausible.
 CostModel measure_here(const std::string& transport) {
   constexpr int times = 5;
   const LinkCost shipped = shipped_model(transport).near;
@@ -121,8 +121,8 @@ Machine machine_of(const MachineOptions& options) {
   }
   if (options.transport.empty()) machine.source += ", which ranks of a host use unless told otherwise";
   if (options.cores >= 0) machine.model.cores = options.cores;
-  // If the user gives alpha or beta of a link, the textbook model applies, and the link's other costs follow
-  // from alpha and beta.
+  // If the user gives alpha or beta of a link, some other costs of the link become fixed fractions of that
+  // value.
   const auto set = [&](LinkCost& link, const std::optional<double>& alpha,
                        const std::optional<double>& beta) {
     if (alpha) link.alpha = *alpha * 1e-6;

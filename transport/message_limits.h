@@ -9,7 +9,7 @@ namespace tutti {
 
 // `MessageLimits` are the sizes that both ends of a connection must agree on. Each transport publishes its
 // own in its address, and both ends use the smaller value of each limit (`minimum`). So a peer can only lower
-// what a rank has set for itself, and not below the least values here.
+// a rank's limits, and not below `least_credit` and `least_fragment`.
 struct MessageLimits {
   static constexpr std::uint32_t least_credit = 1024;
   static constexpr std::uint32_t least_fragment = 1024;

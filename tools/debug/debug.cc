@@ -153,8 +153,8 @@ void keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {
 }
 
 // Merges the dumps of all sources, and prints the report. If a file is not a dump, the other sources are
-// still merged, but the exit status is `exit_failure`. A process that does not answer is no error, and the
-// report says what that means.
+// still merged, but the exit status is `exit_failure`. A process that does not answer is no error; the
+// report says what a missing answer may mean.
 int merge_dumps(const Arguments& sources) {
   Jobs jobs;
   bool complete = true;

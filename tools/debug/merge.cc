@@ -22,10 +22,10 @@ constexpr double least_wait = 0.1;
 // that long.
 constexpr double unanswered = 1;
 
-// Returns for how many seconds `waiting` is known to have waited in `operation` for `other`. When `other` was
-// dumped, it had not called the operation. If `other` was dumped before `waiting`, only the wait until that
-// dump counts. The clocks of different hosts cannot be compared, so dumps of different hosts count as made at
-// the same time.
+// Returns for how many seconds `waiting` is known to have waited in `operation` for `other` (null if that
+// rank has no dump). At the time of its dump, `other` had not called the operation. If `other` was dumped
+// before `waiting`, only the wait until that dump counts. The clocks of different hosts cannot be compared,
+// so dumps of different hosts count as made at the same time.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
@@ -198,8 +198,8 @@ void Merge::name_a_circle() {
   text_ += "\n";
 }
 
-// Names the ranks that have no dump and do not appear in any known wait. Such ranks exist because the ranks
-// of a failed communicator no longer know which ranks they waited for.
+// Names the ranks that have no dump and that no rank is known to wait for. Other ranks may still wait for
+// them, since the members of a failed communicator no longer know which ranks they waited for.
 void Merge::name_the_missing() {
   std::set<int> named;
   for (const Wait& wait : waits_) named.insert(wait.to);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t read_size = 64 * 1024;
 // When a rank has ended, at most this much of its output is read at once. This is more than a pipe holds.
-// Later output comes from the rank's descendants, and is read as usual.
+// Any further output comes from the rank's descendants, and is read as usual.
 constexpr std::size_t most_drained = 1024 * 1024;
 
 // Makes a pipe. Only `ours`, the reading end, is non-blocking.

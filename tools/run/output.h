@@ -64,8 +64,8 @@ class Output {
   const OutputOptions options_;
   Terminal out_;
   LineOutput out_lines_;
-  // These are absent if stdout and stderr are the same file. Then both streams use `out_lines_`. Two objects
-  // would not know of each other's unfinished lines, and would mix them.
+  // These are absent if stdout and stderr are the same file. Then both streams use `out_lines_`. Two
+  // `LineOutput` objects would not know of each other's unfinished lines, and would mix them.
   std::optional<Terminal> err_;
   std::optional<LineOutput> err_lines_;
   std::vector<std::unique_ptr<Rank>> ranks_;

@@ -20,15 +20,15 @@
 //
 // It sleeps in ppoll() on the driver's epoll descriptor. If it slept in epoll_wait(), it could take an event
 // away from a caller that also sleeps in epoll_wait(). It does not hold the baton while it sleeps. As soon as
-// a caller has driven, the background thread leaves that sleep and watches instead: it checks once per grace
-// period whether callers still drive. While a caller keeps the baton for a long time, the background thread
-// parks until that caller drops it.
+// a caller has driven, the background thread leaves that sleep and watches instead: every 1 to 16 grace
+// periods it checks whether callers still drive. While a caller keeps the baton for a long time, the
+// background thread parks until that caller drops it.
 namespace tutti {
 namespace {
 
-// If callers have driven this many times between two checks, they count as driving without a pause.
+// If callers have driven this many times between two checks, the background thread doubles its pause.
 constexpr std::uint64_t busy_callers = 16;
-constexpr int longest_pauses = 16;  // between two checks, in grace periods
+constexpr int longest_pauses = 16;  // the longest pause between two checks, in grace periods
 // A program that closes all its descriptors also closes `kick`. So the background thread wakes after this
 // time by itself, to check whether it must stop.
 constexpr std::chrono::nanoseconds longest_sleep = std::chrono::seconds(1);
@@ -50,7 +50,8 @@ void poll_until(int descriptor, int kick, Deadline deadline) {
 
 Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options)) {
   State& state = *state_;
-  // The program's event loop may sleep on the descriptor before any thread has driven.
+  // Without a background thread, the program's event loop may sleep on the descriptor before any thread has
+  // driven.
   state.dozing.store(true);
   if (!options.background || !status().ok()) return;
   state.kick = Descriptor::guarded(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

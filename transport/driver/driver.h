@@ -101,7 +101,8 @@ class TUTTI_CAPABILITY("baton") Driver {
   bool pass(bool ask_kernel) TUTTI_REQUIRES(this);
   bool run_tasks() TUTTI_REQUIRES(this);
   bool expects_memory() const TUTTI_REQUIRES(this);
-  // `arm` tells the pollables that the driver is about to sleep, and `disarm` that it is awake again.
+  // `arm` tells the pollables that the driver is about to sleep, and `disarm` that it is awake again. `arm`
+  // returns whether a pollable has work after all.
   bool arm() TUTTI_REQUIRES(this);
   void disarm() TUTTI_REQUIRES(this);
   Deadline next_deadline() const TUTTI_REQUIRES(this);

@@ -23,7 +23,7 @@ namespace tutti {
 enum BackgroundState : std::uint32_t {
   background_busy,      // awake; checks for work before it sleeps
   background_sleeping,  // asleep on the driver's descriptor; pollables have prepared for it
-  background_watching,  // callers drive; this thread checks again after a grace period
+  background_watching,  // callers drive; this thread checks again after 1 to 16 grace periods
   background_parked,    // a caller holds the baton for a long time, and must wake this thread when it leaves
 };
 

@@ -9,8 +9,8 @@
 namespace tutti {
 
 // A `WaitQueue` holds the threads that sleep until their `done` is set or the baton is handed to them. It is
-// a part of the Driver. The `Waiter` objects live on the stacks of the sleepers. The mutex is held for at
-// most a few instructions and one futex call.
+// a part of the Driver. The `Waiter` objects live on the stacks of the sleepers. The mutex is held only
+// to walk along the list and to make one futex call per thread that is woken.
 class WaitQueue {
  public:
   struct Waiter {

@@ -211,8 +211,8 @@ void Mesh::on_channel_down(int peer_rank, const Status& why) {
   }
 }
 
-// Fails all receives in the list. Their `done` may cancel other receives in the list. It may also cause the
-// loss of another peer, which adds receives to the list.
+// Fails all receives in the list `State::failing`. Their `done` may cancel other receives in the list. It may
+// also cause the loss of another peer, which adds receives to the list.
 void Mesh::fail_posted() {
   for (RecvOp* op = state_->failing.front(); op != nullptr; op = op->next) op->state = failing;
   while (RecvOp* op = state_->failing.pop_front()) {

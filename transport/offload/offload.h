@@ -42,8 +42,8 @@ class Offload {
   // Returns ok if the library takes this call, and otherwise the reason. The result depends only on the
   // argument, so it is the same on all ranks.
   virtual Status takes(const Fingerprint& call) const = 0;
-  // Opens a session for the communicator of these peers. All members call it. It may block until
-  // `peers.deadline()` has passed, or until `peers.status()` is an error.
+  // Opens a session for the communicator of these peers. All members call it. It may block, but must
+  // return soon after `peers.deadline()` has passed or `peers.status()` has become an error.
   virtual Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) = 0;
   // Does what `Transport::add_memory` does, for the memory of a host or a device.
   virtual Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte>) {
@@ -55,8 +55,9 @@ class Offload {
 class OffloadPeers {
  public:
   virtual ~OffloadPeers() = default;
-  // Return this rank's number in the communicator, and the members in the order of their ranks there.
+  // Returns this rank's number in the communicator.
   virtual int rank() const = 0;
+  // Returns all members, in the order of their ranks in the communicator.
   virtual std::span<const PeerInfo* const> members() const = 0;
   // Returns the memory (of the host or a device) that holds this rank's buffers of the call for which the
   // session is opened.
@@ -79,14 +80,14 @@ struct OffloadCall {
 };
 
 // An `OffloadSession` is this rank's side of the library's work for one communicator. Only the driving thread
-// calls it, except where a comment says otherwise.
+// calls it, with two exceptions: `issue`, and the destructor, which runs on a thread that does not drive.
 class OffloadSession : public Pollable {
  public:
   // Starts these calls as one group, and never blocks. Calls are issued in the order in which the
   // communicator numbers them. Any thread may call `issue`, but only one at a time.
   virtual void issue(std::span<OffloadCall* const> calls) = 0;
-  // Gives up all calls, including those that are issued later. Returns at once. Soon afterwards, `done` of
-  // each call is called with any status. `abort` is called at most once.
+  // Gives up all calls, including those that are issued later. Returns at once. The library calls `done`
+  // of each call soon afterwards, with any status, even ok. `abort` is called at most once.
   virtual void abort(const Status& why) = 0;
   // Makes `stream` wait until the call has ended. Does nothing if `done` has been called.
   virtual Status wait_on(OffloadCall& call, void* stream) = 0;

@@ -18,7 +18,7 @@ enum class NoteKind : std::uint32_t {
   mapped = 3,   // member: has mapped the segment, and written its proof into it
   go = 4,       // leader: all members have mapped the segment
   refused = 5,  // either: there will be no segment, or no pipe, and why
-  goodbye = 6,  // either: has released the segment; the end of the connection is not a death
+  goodbye = 6,  // either: has released the segment; so the connection's end will not mean a death
   connect = 7,  // offers a pipe for a channel; carries the pipe's memfd and the sender's bell
   welcome = 8,  // has mapped the pipe, and proved it; carries the sender's bell; `go` or `refused` follows
   wait = 9,     // the sender's own pipe is on its way and will be used, since the sender is the lower rank
@@ -40,8 +40,9 @@ struct Note {
   std::uint32_t to = 0;
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
-  // In `share`, these say which segment is wanted, by which member, and how many members there are. In
-  // `connect`, `bytes` is the size of each ring. In `lost`, `member` is the one that has died.
+  // In `share`, `key` names the wanted segment and `bytes` is its size; `member` is the one that asks, and
+  // `members` the number of members. In `connect`, `bytes` is the size of each ring. In `lost`, `member` is
+  // the one that has died.
   std::uint64_t key = 0;
   std::uint64_t bytes = 0;
   std::uint32_t member = 0;

@@ -33,8 +33,8 @@ class Pipe {
   RingReader& in() { return in_; }
   // Rings if the other side sleeps. Call this after `publish` and `release`.
   void wake_peer() {
-    // Only this side writes the pulse. The value does not matter. The store does: it has a place in the total
-    // order of the sequentially consistent accesses.
+    // Only this side writes the pulse, and its value does not matter. What matters is that the store has a
+    // place in the total order of the sequentially consistent accesses (docs/threads.md).
     own_->pulse.store(++pulse_, std::memory_order_seq_cst);
     if (peer_->asleep.load(std::memory_order_seq_cst) != 0 && peer_->asleep.exchange(0) != 0) rope_->ring();
   }

@@ -28,7 +28,7 @@ TEST(TcpGuard, RanksWithTheSameTokenExchangeWhateverTheyLike) {
   options.sockets = 3;
   Pair world(options, 3);
   expect_exchange(world[0], 0, world[1], 1, 0);
-  expect_exchange(world[0], 0, world[2], 2, 1, 3'000'000);  // with stripes
+  expect_exchange(world[0], 0, world[2], 2, 1, 3'000'000);  // large enough to use stripes
   expect_exchange(world[1], 1, world[2], 2, 2, 3'000'000);
 }
 
@@ -55,7 +55,7 @@ TEST(TcpGuard, StrangersAndHoldersOfOtherTokensDisturbNobody) {
       stranger.send(std::string("GET / HTTP/1.1\r\n\r\n"));
       EXPECT_TRUE(stranger.is_closed_silently());
     }
-    {  // Even a proper hello is ignored.
+    {  // Even a proper hello is refused, since no proof comes before it.
       RawSocket plain(world.addresses[0]);
       plain.send(encode(proper_hello(world, 1, 0)));
       const auto answer = plain.receive(security::Guard::message_bytes);

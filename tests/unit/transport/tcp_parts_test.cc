@@ -79,8 +79,8 @@ TEST(TcpHandshake, HelloAndAnswerAreReadAsWritten) {
 }
 
 TEST(TcpHandshake, AHelloIsNoAnswerAndGarbageIsNeither) {
-  // A process may connect to itself by mistake. Then its own hello comes back, which must not pass for an
-  // answer.
+  // A process may connect to itself by mistake. Then it receives its own hello, which must not be taken for
+  // an answer.
   const auto hello = encode(Hello{handshake_version, 1, 2, 0, 3, 4});
   EXPECT_FALSE(decode_answer(std::span(hello).first<answer_bytes>()).has_value());
   EXPECT_FALSE(decode_hello(encode(Hello{handshake_version, 1, 2, max_stripes + 1, 3, 4})).has_value());
