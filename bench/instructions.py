@@ -46,7 +46,7 @@ def count(profile, root):
                 names[found[1]] = found[2]
             file = names[found[1]]
         elif line.startswith(("fi=", "fe=", "cfi=", "cfl=")):
-            # This line names another file. Its file numbers are the same as those in lines that begin with fl=.
+            # The lines below still count for `file`. But this line may define a number that a later fl= line uses.
             inner = re.match(r"\w+=\((\d+)\)(?: (.*))?", line)
             if inner[2]:
                 names[inner[1]] = inner[2]

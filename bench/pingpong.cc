@@ -1,5 +1,5 @@
-// Measures round trips between two processes of one host. One run alternates between four ways. Two of them
-// send messages through Mesh, Driver and a transport (tcp and shm). The other two use only what these
+// Measures round trips between two processes of one host. One run alternates between four methods. Two of
+// them send messages through Mesh, Driver and a transport (tcp and shm). The other two use only what these
 // transports build on: a bare blocking socket, and cache lines that the processes write in turn.
 //
 //   perf_pingpong [bytes] [rounds] [round trips per round] [spin in microseconds] [socket buffer] [ring]

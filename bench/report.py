@@ -148,7 +148,8 @@ def charts(figures):
 
 
 def micro(found):
-    """Returns a table of names, times and, where known, rates or times of a step. Its first row judges the steps."""
+    """Returns a table of names, times and, where known, rates or times of a step. The first row has the slowest
+    step."""
     rows = []
     slowest = max((record["per_step"] * 1e9 for record in found.values() if "per_step" in record), default=None)
     if slowest is not None:

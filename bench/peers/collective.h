@@ -26,7 +26,8 @@ std::span<const Collective> all_collectives();
 std::string_view name_of(Collective collective);
 // Returns whether the collective's vector consists of one block for each rank.
 bool has_blocks(Collective collective);
-// Returns how many times each link carries the vector, as nccl-tests defines bus bandwidth.
+// Returns the factor from bandwidth to bus bandwidth, as nccl-tests defines it: how many times each link
+// carries the vector.
 double bus_factor(Collective collective, int ranks);
 
 // Fills `out` with the test data of a rank. These are small whole numbers, so that sums are exact in every

@@ -145,7 +145,7 @@ void trace(World& world, const std::string& pattern) {
 // `init` waits at most this long for the control plane's first links. Once a rank is linked, its neighbours
 // notice if it ends, even soon after `init`.
 constexpr std::chrono::seconds linking_limit{10};
-// At most this much of the timeout is reserved for telling the others of a failure.
+// At most this much of the timeout is reserved for telling the other ranks of a failure.
 constexpr std::chrono::milliseconds most_reserved{1000};
 // A world whose `init` has failed may take this long to say goodbye.
 constexpr std::chrono::milliseconds failed_goodbye_limit{200};

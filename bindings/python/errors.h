@@ -11,7 +11,7 @@ namespace nb = nanobind;
 // Returns the exception of tutti/errors.py for `status`; None for a success. Requires the GIL.
 nb::object error_object(const Status& status);
 
-// Turns every Error that leaves C++ into that exception.
+// Turns every Error that leaves C++ into the exception that `error_object` returns.
 void bind_errors();
 
 }  // namespace tutti::python

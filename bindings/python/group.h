@@ -31,7 +31,7 @@ std::shared_ptr<T> held_without_gil(T value) {
 }
 
 // A `Group` is a Communicator that can be closed. It closes when the interpreter ends, so that the other
-// ranks learn that it left. Its functions require the GIL.
+// ranks learn that this rank has left. Its functions require the GIL.
 class Group {
  public:
   explicit Group(Communicator communicator);
@@ -39,8 +39,8 @@ class Group {
   Group& operator=(const Group&) = delete;
   ~Group();
 
-  // Returns a reference of the caller's own, since another thread may close the group meanwhile. Throws
-  // `invalid_argument` once the group is closed.
+  // Returns a pointer that keeps the communicator alive, since another thread may close the group meanwhile.
+  // Throws `invalid_argument` once the group is closed.
   std::shared_ptr<Communicator> open() const;
   bool closed() const { return communicator_ == nullptr; }
   void close();
@@ -82,7 +82,7 @@ class How {
   std::optional<std::uintptr_t> region_;
 };
 
-// Keeps arrays, and a user's function, alive for an operation.
+// Returns the arrays, and the user's function if there is one, for an operation that must keep them alive.
 template <class... Arrays>
 Kept kept(nb::handle op, Arrays&&... arrays) {
   Kept all;

@@ -11,8 +11,8 @@
 namespace tutti::shm {
 
 // `SharedMemory` is a segment that all members have mapped. Its links stay open as long as the object lives:
-// the leader has one to each member, and each member one to the leader. The end of a link without a goodbye
-// means that the other rank has died. The leader tells the other members.
+// the leader has one to each member, and each member one to the leader. A link that ends without a goodbye
+// means that the rank at its other end has died. If a member dies, the leader tells the remaining members.
 class SharedMemory final : public SharedSegment, public LinkEvents {
  public:
   struct Member {

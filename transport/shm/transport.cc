@@ -15,7 +15,7 @@
 namespace tutti::shm {
 namespace {
 
-// Tests everything that a process needs to share memory.
+// Tests whether this system supports everything that shared memory needs.
 Status try_segment() {
   Segment made, mapped;
   if (const Status created = made.create(page_bytes()); !created.ok()) return created;

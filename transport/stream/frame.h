@@ -18,7 +18,8 @@ enum class FrameType : std::uint8_t {
   data = 4,     // a fragment of a large message, in order
   credit = 5,   // eager messages were claimed or discarded: `offset` units of credit may be used again
   cancel = 6,   // the sender's last frame for a message that it does not send completely
-  refuse = 7,   // the receiver wants no more of a message; `cancel` answers unless the last fragment has left
+  refuse = 7,   // the receiver wants no more of a message; the sender answers with `cancel`, unless the last
+                // fragment has left
   abort = 8,    // a context has failed; the payload says why
   goodbye = 9,  // no frame follows
   grant = 10,   // in place of `clear`: the sender may write a part of the message into this rank's memory

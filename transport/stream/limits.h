@@ -26,8 +26,8 @@ struct StreamLimits {
   static constexpr std::size_t max_aborts = 64;
   static constexpr std::uint32_t max_abort_text = 1024;
   static constexpr std::uint32_t min_fragment = 64;
-  // A payload on a stripe has at least `min_stripe_payload` bytes. At most `max_stripe_queue` payloads may be
-  // announced but not received. That is more than the kernel's buffers can hold.
+  // A payload on a stripe has at least `min_stripe_payload` bytes. On each stripe, at most `max_stripe_queue`
+  // payloads may be announced but not received yet. That is more than the kernel's buffers can hold.
   static constexpr std::uint32_t min_stripe_payload = 16 * 1024;
   static constexpr std::size_t max_stripe_queue = 4096;
   // At most `max_grants` grants of a message may be open. A message uses at most `max_chunks` staging chunks.

@@ -294,7 +294,7 @@ StreamReceiver::Incoming& StreamReceiver::take_incoming(const FrameHeader& heade
   return message;
 }
 
-// Removes a message and returns its memory and credit. The caller completes its receive.
+// Removes a message, and gives back its memory and credit. The caller completes its receive.
 void StreamReceiver::release(Incoming& message) {
   if (message.eager) {
     const auto bytes = static_cast<std::uint32_t>(message.header.bytes);

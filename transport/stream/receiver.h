@@ -71,7 +71,7 @@ class StreamReceiver {
   // `Granted` says which part of a message this rank has granted, and where the peer may write it.
   struct Granted {
     std::uint64_t bytes = 0;  // from the beginning of the message on
-    bool in_place = false;    // the receive's memory, not staging chunks
+    bool in_place = false;    // in the receive's memory, not in staging chunks
     std::size_t open = 0;     // the number of chunks that the peer may write into
     std::array<std::byte*, StreamLimits::max_chunks> chunks{};  // these chunks, in order
     Status why{};                                               // of a receive that is ending
@@ -148,7 +148,7 @@ class StreamReceiver {
   std::uint32_t unanswered_ = 0;
   std::uint64_t credit_held_ = 0;  // credit of eager messages that have not ended
 
-  // The members below describe the frame that is arriving.
+  // The members from `frame_` to `ignored_`, and `text_`, describe the frame that is arriving.
   FrameHeader frame_;
   std::size_t left_ = 0;
   std::uint64_t at_ = 0;        // offset of its next byte in the message

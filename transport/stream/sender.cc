@@ -108,8 +108,8 @@ bool StreamSender::has_frames() const {
 }
 
 OutgoingFrame* StreamSender::next_frame() {
-  // An abort is sent before its consequences, since a cancel that arrived first would look to the peer like
-  // the cause.
+  // An abort is sent before the cancels that it causes. If a cancel arrived first, the peer would take the
+  // cancel for the cause of the failure.
   if (!aborts_.empty()) return next_abort();
   if (control_first_ != control_.size() || credit_is_due()) return next_control();
   const bool fragment_turn = !active_.empty() && announced_in_a_row_ >= announcements_per_fragment;

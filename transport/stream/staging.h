@@ -47,7 +47,7 @@ class Staging {
   const std::size_t count_;
   bool tried_ = false;
   AlignedBytes memory_;
-  std::unique_ptr<RegisteredMemory> registration_;  // ends before the memory
+  std::unique_ptr<RegisteredMemory> registration_;  // destroyed before the memory
   RemotePlace place_;
   std::vector<std::byte*> free_;
 };

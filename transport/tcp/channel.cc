@@ -128,8 +128,8 @@ void Channel::on_ready(std::uint32_t events) {
 // --- writing ---
 
 void Channel::write_frames() {
-  // The loop below may be on the stack: a frame that was written completes an operation, whose `done` may
-  // send another message. The loop finds that message too.
+  // The loop below may already be on the stack: a frame that was written completes an operation, whose `done`
+  // may send another message. The loop finds that message too.
   if (writing_ || waits_writable_ || write_error_ != 0) return;
   writing_ = true;
   for (std::size_t budget = write_budget; open_;) {
@@ -233,7 +233,7 @@ void Channel::count(OutgoingFrame& frame) {
 void Channel::coalesce() {
   if (!asked_ || coalescing_) return;
   for (std::size_t i = 0; i < held_count_; ++i) {
-    if (!has_acknowledge(held_[i]->header)) return;  // it was taken in an earlier poll
+    if (!has_acknowledge(held_[i]->header)) return;  // this frame was taken in an earlier poll
   }
   coalescing_ = true;
   set_nagle(pipe_.descriptor(), true);

@@ -114,7 +114,7 @@ void Channel::read_stripe(IncomingStripe& stripe) {
 }
 
 // A peer that ends closes all its connections at once. Frames on the first connection may say why, so this
-// reads them before the channel fails.
+// function reads them before the channel fails.
 void Channel::on_stripe_lost(const std::string& why) {
   if (!open_ || !status().ok()) return;
   read_frames();
