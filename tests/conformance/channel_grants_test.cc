@@ -4,40 +4,16 @@
 
 #include <tutti/buffer.h>
 
-#include "tests/conformance/channel_conformance.h"
-#include "tests/support/late_transport.h"
+#include "tests/conformance/inproc_fixture.h"
 #include "tests/support/poisoned.h"
-#include "transport/inproc/factory.h"
 
 // These tests run over transports that write into the peer's memory (docs/seams/grants.md).
 namespace tutti::conformance {
 namespace {
 
-// `GrantFixture` connects ranks by inproc. With `late` set, cancelled messages end after some more polls.
-template <bool late>
-class GrantFixture final : public TransportFixture {
- public:
-  std::string name() const override { return "inproc"; }
-  void new_world() override { hub_ = inproc::make_hub(); }
-  std::unique_ptr<Transport> create(int rank, bool small_buffers, const MessageLimits& limits) override {
-    auto inner =
-        inproc::create({hub_, rank, small_buffers ? std::size_t{1024} : std::size_t{256 * 1024}, limits});
-    if (!late) return inner;
-    return std::make_unique<test::LateTransport>(std::move(inner), 10);
-  }
-
- private:
-  std::shared_ptr<inproc::Hub> hub_;
-};
-
-template <bool late>
-std::unique_ptr<TransportFixture> make_grant_fixture() {
-  return std::make_unique<GrantFixture<late>>();
-}
-
 class ChannelGrants : public ::testing::TestWithParam<MakeFixture> {};
 INSTANTIATE_TEST_SUITE_P(Inproc, ChannelGrants,
-                         ::testing::Values(&make_grant_fixture<false>, &make_grant_fixture<true>));
+                         ::testing::Values(&make_inproc_fixture<0>, &make_inproc_fixture<10>));
 
 // `RegisteredRecv` receives into memory that it has registered with its rank's transports.
 struct RegisteredRecv : Recv {

@@ -3,36 +3,14 @@
 #include <random>
 #include <vector>
 
-#include "tests/conformance/channel_conformance.h"
-#include "tests/support/late_transport.h"
+#include "tests/conformance/inproc_fixture.h"
 #include "tests/support/poisoned.h"
-#include "transport/inproc/factory.h"
 
 namespace tutti::conformance {
 namespace {
 
-template <std::uint32_t polls>
-class LateFixture final : public TransportFixture {
- public:
-  std::string name() const override { return "inproc"; }
-  void new_world() override { hub_ = inproc::make_hub(); }
-  std::unique_ptr<Transport> create(int rank, bool small_buffers, const MessageLimits& limits) override {
-    auto inner =
-        inproc::create({hub_, rank, small_buffers ? std::size_t{1024} : std::size_t{256 * 1024}, limits});
-    return std::make_unique<test::LateTransport>(std::move(inner), polls);
-  }
-
- private:
-  std::shared_ptr<inproc::Hub> hub_;
-};
-
-template <std::uint32_t polls>
-std::unique_ptr<TransportFixture> make_late_fixture() {
-  return std::make_unique<LateFixture<polls>>();
-}
-
-constexpr MakeFixture late_fixtures[] = {&make_late_fixture<1>, &make_late_fixture<10>,
-                                         &make_late_fixture<1000>};
+constexpr MakeFixture late_fixtures[] = {&make_inproc_fixture<1>, &make_inproc_fixture<10>,
+                                         &make_inproc_fixture<1000>};
 
 INSTANTIATE_TEST_SUITE_P(Late, ChannelConformance, ::testing::ValuesIn(late_fixtures));
 INSTANTIATE_TEST_SUITE_P(Late, ChannelFailures, ::testing::ValuesIn(late_fixtures));
