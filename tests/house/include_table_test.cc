@@ -42,8 +42,8 @@ std::string area_of(std::string_view path) {
   const std::size_t second = path.find('/', slash + 1);
   const std::string_view part =
       second == path.npos ? std::string_view() : path.substr(slash + 1, second - slash - 1);
-  const bool is_seam = part.empty() || part == "driver" || part == "meeting" || part == "mesh" ||
-                       part == "offload" || part == "stream";
+  const bool is_seam = part.empty() || part == "cuda" || part == "driver" || part == "meeting" ||
+                       part == "mesh" || part == "offload" || part == "stream";
   return std::string(has_parts && !(top == "transport" && is_seam) ? path.substr(0, second) : top);
 }
 

@@ -1,0 +1,27 @@
+#include "core/shared_library.h"
+
+#include <dlfcn.h>
+
+namespace tutti {
+
+Result<SharedLibrary> SharedLibrary::open(std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE)) {
+      return SharedLibrary(handle, name);
+    }
+  }
+  std::string failures;
+  for (const std::string& name : names) {
+    if (void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
+      return SharedLibrary(handle, name);
+    }
+    const char* const words = dlerror();
+    if (!failures.empty()) failures += "; ";
+    failures += words == nullptr ? name + " cannot be loaded" : words;
+  }
+  return Status(Code::unsupported, failures);
+}
+
+void* SharedLibrary::find(const char* function) const { return dlsym(handle_, function); }
+
+}  // namespace tutti

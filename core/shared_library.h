@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <tutti/status.h>
+
+namespace tutti {
+
+// A `SharedLibrary` is a library that was found at run time. It stays loaded until the process ends, since
+// such libraries have threads and state of their own.
+class SharedLibrary {
+ public:
+  // Opens the first of `names` that the process has already loaded, or else the first that can be loaded. If
+  // none can be, the status has the loader's words about each. Any thread may call.
+  static Result<SharedLibrary> open(std::span<const std::string> names);
+
+  // Returns the address of a function, or null if the library does not have it.
+  void* find(const char* function) const;
+  // Returns the name under which the library was found.
+  const std::string& name() const { return name_; }
+
+ private:
+  SharedLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
+
+  void* handle_;
+  std::string name_;
+};
+
+}  // namespace tutti

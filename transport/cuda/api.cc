@@ -1,0 +1,99 @@
+#include "transport/cuda/api.h"
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "core/shared_library.h"
+
+namespace tutti::cuda {
+
+namespace {
+
+// Sets `function` to the function of that name. Returns whether the library has it.
+template <typename Function>
+bool bind(const SharedLibrary& library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(library.find(name));
+  return function != nullptr;
+}
+
+// Returns the name of a function that the library lacks, or null if it has all. Names that end with _v2 are
+// the ones that the driver's header uses, too.
+const char* bind_all(const SharedLibrary& library, Api& api) {
+#define TUTTI_BIND(member, name) \
+  if (!bind(library, name, api.member)) return name
+  TUTTI_BIND(Init, "cuInit");
+  TUTTI_BIND(DriverGetVersion, "cuDriverGetVersion");
+  TUTTI_BIND(GetErrorName, "cuGetErrorName");
+  TUTTI_BIND(GetErrorString, "cuGetErrorString");
+  TUTTI_BIND(DeviceGetCount, "cuDeviceGetCount");
+  TUTTI_BIND(DeviceGet, "cuDeviceGet");
+  TUTTI_BIND(DeviceGetUuid, "cuDeviceGetUuid_v2");
+  TUTTI_BIND(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
+  TUTTI_BIND(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
+  TUTTI_BIND(CtxPushCurrent, "cuCtxPushCurrent_v2");
+  TUTTI_BIND(CtxPopCurrent, "cuCtxPopCurrent_v2");
+  TUTTI_BIND(StreamCreate, "cuStreamCreate");
+  TUTTI_BIND(StreamDestroy, "cuStreamDestroy_v2");
+  TUTTI_BIND(StreamSynchronize, "cuStreamSynchronize");
+  TUTTI_BIND(StreamWaitEvent, "cuStreamWaitEvent");
+  TUTTI_BIND(StreamWaitValue32, "cuStreamWaitValue32_v2");
+  TUTTI_BIND(StreamIsCapturing, "cuStreamIsCapturing");
+  TUTTI_BIND(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
+  TUTTI_BIND(EventCreate, "cuEventCreate");
+  TUTTI_BIND(EventDestroy, "cuEventDestroy_v2");
+  TUTTI_BIND(EventRecord, "cuEventRecord");
+  TUTTI_BIND(EventQuery, "cuEventQuery");
+  TUTTI_BIND(MemcpyAsync, "cuMemcpyAsync");
+  TUTTI_BIND(MemHostAlloc, "cuMemHostAlloc");
+  TUTTI_BIND(MemFreeHost, "cuMemFreeHost");
+  TUTTI_BIND(MemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2");
+#undef TUTTI_BIND
+  return nullptr;
+}
+
+Status load_into(Api& api, const std::string& path) {
+  const std::vector<std::string> names = {path.empty() ? "libcuda.so.1" : path};
+  const Result<SharedLibrary> library = SharedLibrary::open(names);
+  if (!library.ok()) return library.status();
+  if (const char* const missing = bind_all(*library, api)) {
+    return Status(Code::unsupported, library->name() + " has no function " + missing +
+                                         "; tutti needs the driver of CUDA 11.7 or later");
+  }
+  if (const Outcome outcome = api.Init(0); outcome != success) {
+    return Status(Code::unsupported, status_of(api, outcome, "cuInit").message());
+  }
+  int devices = 0;
+  if (const Outcome outcome = api.DeviceGetCount(&devices); outcome != success) {
+    return Status(Code::unsupported, status_of(api, outcome, "cuDeviceGetCount").message());
+  }
+  if (devices == 0) return Status(Code::unsupported, library->name() + " finds no device");
+  return {};
+}
+
+}  // namespace
+
+Result<const Api*> load(const std::string& path) {
+  struct Loaded {
+    Api api;
+    Status outcome;
+  };
+  static std::mutex mutex;
+  static std::map<std::string, Loaded> drivers;  // by path
+  const std::lock_guard lock(mutex);
+  const auto [driver, is_new] = drivers.try_emplace(path);
+  if (is_new) driver->second.outcome = load_into(driver->second.api, path);
+  if (!driver->second.outcome.ok()) return driver->second.outcome;
+  return static_cast<const Api*>(&driver->second.api);
+}
+
+Status status_of(const Api& api, Outcome outcome, const char* attempt) {
+  if (outcome == success) return {};
+  const char* name = nullptr;
+  const char* words = nullptr;
+  if (api.GetErrorName(outcome, &name) != success || name == nullptr) name = "unknown error";
+  if (api.GetErrorString(outcome, &words) != success || words == nullptr) words = "no description";
+  return Status(Code::aborted, std::string(attempt) + ": " + name + " (" + words + ")");
+}
+
+}  // namespace tutti::cuda

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <tutti/status.h>
+
+// These types are the CUDA driver's own. The driver's header declares them in the same way, so a program may
+// include both.
+extern "C" {
+struct CUctx_st;
+struct CUstream_st;
+struct CUevent_st;
+}
+
+namespace tutti::cuda {
+
+using Outcome = int;                // CUresult
+using Ordinal = int;                // CUdevice
+using Address = std::uint64_t;      // CUdeviceptr: an address of a device, or of pinned memory of the host
+using Context = CUctx_st*;          // CUcontext
+using StreamHandle = CUstream_st*;  // CUstream; equal to the runtime's cudaStream_t
+using EventHandle = CUevent_st*;    // CUevent
+struct Uuid {
+  char bytes[16];
+};
+
+// The values below are those of the driver's header (cuda.h).
+inline constexpr Outcome success = 0;
+inline constexpr Outcome not_ready = 600;
+inline constexpr unsigned stream_non_blocking = 1;
+inline constexpr unsigned event_disable_timing = 2;
+inline constexpr unsigned host_alloc_portable = 1;
+inline constexpr unsigned host_alloc_device_map = 2;
+inline constexpr unsigned wait_value_equal = 1;
+inline constexpr int capture_status_none = 0;
+inline constexpr int capture_mode_relaxed = 2;
+
+// An `Api` holds the functions of the CUDA driver that tutti uses, each under its name without "cu".
+// CUDA 11.7 and later have all of them.
+struct Api {
+  Outcome (*Init)(unsigned flags);
+  Outcome (*DriverGetVersion)(int* version);
+  Outcome (*GetErrorName)(Outcome error, const char** text);
+  Outcome (*GetErrorString)(Outcome error, const char** text);
+  Outcome (*DeviceGetCount)(int* count);
+  Outcome (*DeviceGet)(Ordinal* device, int number);
+  Outcome (*DeviceGetUuid)(Uuid* uuid, Ordinal device);
+  Outcome (*DevicePrimaryCtxRetain)(Context* context, Ordinal device);
+  Outcome (*DevicePrimaryCtxRelease)(Ordinal device);
+  Outcome (*CtxPushCurrent)(Context context);
+  Outcome (*CtxPopCurrent)(Context* context);
+  Outcome (*StreamCreate)(StreamHandle* stream, unsigned flags);
+  Outcome (*StreamDestroy)(StreamHandle stream);
+  Outcome (*StreamSynchronize)(StreamHandle stream);
+  Outcome (*StreamWaitEvent)(StreamHandle stream, EventHandle event, unsigned flags);
+  Outcome (*StreamWaitValue32)(StreamHandle stream, Address word, std::uint32_t value, unsigned flags);
+  Outcome (*StreamIsCapturing)(StreamHandle stream, int* status);
+  Outcome (*ThreadExchangeStreamCaptureMode)(int* mode);
+  Outcome (*EventCreate)(EventHandle* event, unsigned flags);
+  Outcome (*EventDestroy)(EventHandle event);
+  Outcome (*EventRecord)(EventHandle event, StreamHandle stream);
+  Outcome (*EventQuery)(EventHandle event);
+  Outcome (*MemcpyAsync)(Address to, Address from, std::size_t bytes, StreamHandle stream);
+  Outcome (*MemHostAlloc)(void** memory, std::size_t bytes, unsigned flags);
+  Outcome (*MemFreeHost)(void* memory);
+  Outcome (*MemHostGetDevicePointer)(Address* address, void* memory, unsigned flags);
+};
+
+// Finds the driver: the library that `path` names, or if it is empty, the one that this process has loaded or
+// that the system finds. Initializes the driver. The result is the same for the whole life of the process.
+// Fails with `unsupported` if there is no driver, if it is older than CUDA 11.7, or if it finds no device.
+// Any thread may call.
+Result<const Api*> load(const std::string& path);
+
+// Returns ok, or `aborted` with what was attempted and the driver's name and words for the error.
+Status status_of(const Api& api, Outcome outcome, const char* attempt);
+
+}  // namespace tutti::cuda

@@ -1,0 +1,91 @@
+#include "transport/cuda/device.h"
+
+namespace tutti::cuda {
+
+Result<std::unique_ptr<Device>> Device::open(const Api& api, int number) {
+  std::unique_ptr<Device> device(new Device(api, number));
+  const std::string what = "CUDA device " + std::to_string(number);
+  if (const Outcome got = api.DeviceGet(&device->ordinal_, number); got != success)
+    return status_of(api, got, "cuDeviceGet").with_context(what);
+  Uuid uuid{};
+  if (const Outcome got = api.DeviceGetUuid(&uuid, device->ordinal_); got != success)
+    return status_of(api, got, "cuDeviceGetUuid").with_context(what);
+  for (const char byte : uuid.bytes) {
+    constexpr const char* digits = "0123456789abcdef";
+    device->uuid_ += digits[static_cast<unsigned char>(byte) >> 4];
+    device->uuid_ += digits[static_cast<unsigned char>(byte) & 15];
+  }
+  if (const Outcome got = api.DevicePrimaryCtxRetain(&device->context_, device->ordinal_); got != success) {
+    device->context_ = nullptr;
+    return status_of(api, got, "cuDevicePrimaryCtxRetain").with_context(what);
+  }
+  return device;
+}
+
+Device::~Device() {
+  if (context_ != nullptr) api_.DevicePrimaryCtxRelease(ordinal_);
+}
+
+Device::Current::Current(const Device& device) : api_(device.api_), capture_mode_(capture_mode_relaxed) {
+  api_.CtxPushCurrent(device.context_);
+  api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
+}
+
+Device::Current::~Current() {
+  api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
+  Context context = nullptr;
+  api_.CtxPopCurrent(&context);
+}
+
+Result<std::unique_ptr<Stream>> Stream::create(const Device& device) {
+  const Api& api = device.api();
+  StreamHandle handle = nullptr;
+  if (const Outcome made = api.StreamCreate(&handle, stream_non_blocking); made != success)
+    return status_of(api, made, "cuStreamCreate");
+  return std::unique_ptr<Stream>(new Stream(api, handle));
+}
+
+Stream::~Stream() { api_.StreamDestroy(handle_); }
+
+Result<std::unique_ptr<Event>> Event::create(const Device& device) {
+  const Api& api = device.api();
+  EventHandle handle = nullptr;
+  if (const Outcome made = api.EventCreate(&handle, event_disable_timing); made != success)
+    return status_of(api, made, "cuEventCreate");
+  return std::unique_ptr<Event>(new Event(api, handle));
+}
+
+Event::~Event() { api_.EventDestroy(handle_); }
+
+Status Event::record(StreamHandle stream) {
+  return status_of(api_, api_.EventRecord(handle_, stream), "cuEventRecord");
+}
+
+Status Event::hold(StreamHandle stream) const {
+  return status_of(api_, api_.StreamWaitEvent(stream, handle_, 0), "cuStreamWaitEvent");
+}
+
+Result<bool> Event::happened() const {
+  const Outcome outcome = api_.EventQuery(handle_);
+  if (outcome == not_ready) return false;
+  if (outcome != success) return status_of(api_, outcome, "cuEventQuery");
+  return true;
+}
+
+Result<std::unique_ptr<PinnedMemory>> PinnedMemory::create(const Device& device, std::size_t bytes) {
+  const Api& api = device.api();
+  void* data = nullptr;
+  if (const Outcome made = api.MemHostAlloc(&data, bytes, host_alloc_portable | host_alloc_device_map);
+      made != success)
+    return status_of(api, made, "cuMemHostAlloc");
+  Address address = 0;
+  if (const Outcome got = api.MemHostGetDevicePointer(&address, data, 0); got != success) {
+    api.MemFreeHost(data);
+    return status_of(api, got, "cuMemHostGetDevicePointer");
+  }
+  return std::unique_ptr<PinnedMemory>(new PinnedMemory(api, static_cast<std::byte*>(data), bytes, address));
+}
+
+PinnedMemory::~PinnedMemory() { api_.MemFreeHost(data_); }
+
+}  // namespace tutti::cuda

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "transport/cuda/api.h"
+
+namespace tutti::cuda {
+
+// A `Device` is a device of CUDA and holds its primary context, which the CUDA runtime and PyTorch use, too.
+// Any thread may call it. All handles below must be destroyed before their device.
+class Device {
+ public:
+  // `number` is the device's number in CUDA.
+  static Result<std::unique_ptr<Device>> open(const Api& api, int number);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const Api& api() const { return api_; }
+  int number() const { return number_; }
+  // Returns the device's identity, equal in all processes and containers: 32 hexadecimal digits.
+  const std::string& uuid() const { return uuid_; }
+
+  // A `Current` makes the device the calling thread's as long as it exists. While it exists, the thread may
+  // use CUDA although a stream is being captured elsewhere in the process.
+  class Current {
+   public:
+    explicit Current(const Device& device);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    const Api& api_;
+    int capture_mode_;
+  };
+
+ private:
+  Device(const Api& api, int number) : api_(api), number_(number) {}
+
+  const Api& api_;
+  const int number_;
+  Ordinal ordinal_ = 0;
+  Context context_ = nullptr;
+  std::string uuid_;
+};
+
+// The device of a handle below must be `Current` when one of its functions is called, its destructor
+// included.
+
+// A `Stream` does not wait for the default stream, nor the default stream for it.
+class Stream {
+ public:
+  static Result<std::unique_ptr<Stream>> create(const Device& device);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  StreamHandle handle() const { return handle_; }
+
+ private:
+  Stream(const Api& api, StreamHandle handle) : api_(api), handle_(handle) {}
+  const Api& api_;
+  const StreamHandle handle_;
+};
+
+// An `Event` happens when everything has happened that was in a stream when it was recorded.
+class Event {
+ public:
+  static Result<std::unique_ptr<Event>> create(const Device& device);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  Status record(StreamHandle stream);
+  // Makes `stream` wait until the event has happened. Returns at once.
+  Status hold(StreamHandle stream) const;
+  // Returns whether the event has happened, or the error that the device's work has ended with.
+  Result<bool> happened() const;
+
+ private:
+  Event(const Api& api, EventHandle handle) : api_(api), handle_(handle) {}
+  const Api& api_;
+  const EventHandle handle_;
+};
+
+// A `PinnedMemory` is memory of the host that every device can copy from and to while the host does other
+// work.
+class PinnedMemory {
+ public:
+  static Result<std::unique_ptr<PinnedMemory>> create(const Device& device, std::size_t bytes);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  // Returns the address at which the device sees the memory.
+  Address address() const { return address_; }
+
+ private:
+  PinnedMemory(const Api& api, std::byte* data, std::size_t size, Address address)
+      : api_(api), data_(data), size_(size), address_(address) {}
+  const Api& api_;
+  std::byte* const data_;
+  const std::size_t size_;
+  const Address address_;
+};
+
+}  // namespace tutti::cuda
