@@ -128,8 +128,8 @@ TEST_P(ChannelGrants, OnlyRegisteredMemoryIsGranted) {
   EXPECT_EQ(world[1].counters().bytes_staged, 10'000u);
 }
 
-// There are more messages at once than staging chunks. The receiver answers messages for which no chunk is
-// left with `clear`.
+// There are more messages at once than staging chunks. If no chunk is left for a message, the receiver
+// answers with `clear`.
 TEST_P(ChannelGrants, StagingIsBounded) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   constexpr std::size_t count = 100;

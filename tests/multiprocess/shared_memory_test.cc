@@ -71,7 +71,8 @@ TEST(SharedMemory, CommunicatorsShareMemoryWithoutAnyDescriptor) {
   for (Process& process : ranks.processes) EXPECT_EQ(process.wait(), 0) << process.report();
 }
 
-// Rank 0 is the leader of the host's segment. The communicator of ranks 1 to 3 learns of the loss, too.
+// Rank 0 is the leader of the host's segment. The communicator of ranks 1 to 3, to which it does not belong,
+// learns of the loss, too.
 TEST(SharedMemory, AKilledRankIsNamedInACommunicatorWithoutTheLeader) {
   Ranks ranks(4, "others");
   ASSERT_TRUE(ranks.are_ready());

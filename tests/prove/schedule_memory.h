@@ -49,8 +49,8 @@ class Memory {
 // Returns the text "rank 3 step 12: " followed by `what`.
 std::string at(int rank, std::size_t step, const std::string& what);
 
-// Returns the value that a step computes from an element of its operands, or from `message`, an element that
-// it receives.
+// Returns the value that a step computes from one element of each operand, `left` and `right`, and from
+// `message`, the element that it receives, if it receives any.
 Expressions::Id value_of(const Step& step, Expressions::Id left, Expressions::Id right,
                          Expressions::Id message, Expressions& expressions);
 // Returns what is wrong with a value that is `undefined` or `wrong`.

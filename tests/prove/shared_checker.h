@@ -17,8 +17,8 @@ namespace tutti::test {
 //   - any two accesses to a cell, at least one of them a write, are ordered by signals: no race;
 //   - no rank touches another rank's registered memory once that other rank may have left the operation;
 //   - the results are right, as for messages.
-// SharedExecutor decides when windows are free for the next operation, so no signal needs to follow the last
-// accesses.
+// Does not require a signal after the last accesses: SharedExecutor itself decides when the next operation
+// may use the windows.
 std::string check_shared_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test,
                                    bool rank_order, std::uint32_t seed);
 

@@ -183,8 +183,8 @@ Status Client::set_will(std::span<const std::string> keys, std::string_view valu
   return call(request, deadline).status();
 }
 
-// Tries each address of the host once. If this machine does not have a loopback address of the host, another
-// address may still work: the name service may know ::1 although IPv6 is off.
+// Tries each address of the host once. If one of them is a loopback address that this machine lacks, the next
+// one may still work: the name service may know ::1 although IPv6 is off.
 Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint16_t port, Deadline deadline,
                                              const StoreClientOptions& options) {
   Result<std::vector<SocketAddress>> addresses = look_up(host, port, deadline, options.interrupted);

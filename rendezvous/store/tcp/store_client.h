@@ -28,7 +28,7 @@ class StoreClient : public Store {
 
 // Resolves the name and connects. Repeats both until they succeed. If the deadline passes first, fails with
 // `unreachable`. The message then says why the last attempt failed: the name is unknown, there is no
-// connection, or the other side is not a store. Fails at once with `unauthenticated` if the store and this
+// connection, or the other side is not a store. Fails earlier, with `unauthenticated`, if the store and this
 // process have different tokens, or if only one of them has a token.
 Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
                                                    Deadline deadline, const StoreClientOptions& options = {});
