@@ -94,7 +94,8 @@ TEST_P(OffloadOfSize, OffloadedAndOrdinaryOperationsTakeTurns) {
   });
 }
 
-// The library cannot call a user's function, so it does not take the first call.
+// The first call uses a function of the user. The library cannot call such a function, so it does not take
+// this call.
 TEST_P(OffloadOfSize, ACallThatTheLibraryDoesNotTakeIsRefusedOnAllRanks) {
   const SharedLibrary library = make_library();
   Cluster ranks(size(), with(library, transport()));

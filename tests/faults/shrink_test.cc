@@ -60,8 +60,8 @@ TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   }
 }
 
-// Two ranks call `shrink`, and time out at least once before the third rank calls it. When the two try again,
-// all three meet.
+// Two ranks call `shrink`, and their calls time out at least once before the third rank calls it. When the
+// two try again, all three meet.
 TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   for (const int who : {0, 2}) {
     FaultWorld world(3, {"again", std::to_string(who)},

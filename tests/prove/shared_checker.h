@@ -12,7 +12,7 @@ namespace tutti::test {
 // steps of all ranks in an order drawn from `seed`, in which some ranks run far ahead of others. Checks that
 //   - all ranks agree on how much of the windows they use, and the windows are that large;
 //   - slices lie in their buffers, overlap exactly or not at all, and belong to the rank itself, to a window,
-//     or to registered memory that the vote has found (`reach` in registered.h);
+//     or to memory that a vote has found to be registered (`reach` in collectives/schedule/registered.h);
 //   - every awaited signal is given: no deadlock;
 //   - any two accesses to a cell, at least one of them a write, are ordered by signals: no race;
 //   - no rank touches another rank's registered memory once that other rank may have left the operation;

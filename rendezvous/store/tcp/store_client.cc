@@ -22,7 +22,8 @@ using store_wire::Stream;
 using wire::StoreRequest;
 using wire::StoreResponse;
 
-// An attempt takes at most this long, so that an unresponsive address leaves time for the others.
+// An attempt to connect takes at most this long. So an address that does not answer leaves time for the
+// others.
 constexpr milliseconds attempt_limit{3000};
 constexpr milliseconds first_retry{10};
 constexpr milliseconds longest_retry{250};

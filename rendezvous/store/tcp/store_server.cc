@@ -40,7 +40,7 @@ using store_wire::ServerState;
 using store_wire::StoreConnection;
 using Standing = StoreConnection::Standing;
 
-// The server pauses this long, instead of looping, while the process has no descriptors left.
+// While the process has no descriptors left, the server waits this long between attempts to accept.
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr int accepts_per_turn = 64;
 // A client that has been silent for this long is dropped if room for others is scarce.
