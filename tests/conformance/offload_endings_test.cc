@@ -133,8 +133,7 @@ TEST_P(OffloadEnding, ACommunicatorIsDestroyedWithCallsInFlight) {
   EXPECT_EQ(counted->sessions, 0);
 }
 
-// The callback destroys the communicator on the driving thread. A different thread must then tear the
-// communicator down.
+// The callback destroys the communicator on the driving thread, so another thread tears it down.
 TEST_P(OffloadEnding, ACommunicatorIsDestroyedInsideACallback) {
   const std::shared_ptr<ReferenceLibrary> counted = library();
   {
