@@ -62,8 +62,8 @@ TEST_F(Mpiexec, RanksMeetWithoutSettings) {
   }
 }
 
-// Both addresses belong to this host. But mpiexec runs one of its own processes for each address, and
-// connects these processes over TCP.
+// Both addresses belong to this host. But mpiexec treats them as two hosts: it runs one of its own processes
+// for each, and connects these processes over TCP.
 TEST_F(Mpiexec, RanksOfSeveralHostsMeet) {
   Process job(
       {mpiexec, "-launcher", "fork", "-hosts", "127.0.0.1,127.0.0.2", "-ppn", "2", "-n", "4", pmi_rank, "2"});

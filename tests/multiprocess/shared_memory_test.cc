@@ -122,7 +122,8 @@ std::string both(const std::string& mode) {
 
 class Container : public testing::TestWithParam<const char*> {};
 
-// Docker gives containers 64 MB in /dev/shm, and some containers cannot use it at all.
+// Docker gives containers 64 MB in /dev/shm, and some containers cannot use it at all. So shared memory must
+// work without it.
 TEST_P(Container, NeedsNoDevShm) {
   Process possible({"unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"});
   if (possible.wait() != 0) GTEST_SKIP() << "mount namespaces are not permitted here: " << possible.err();

@@ -56,8 +56,8 @@ Expressions::Id value_of(const Step& step, Expressions::Id left, Expressions::Id
 // Returns what is wrong with a value that is `undefined` or `wrong`.
 std::string fault(Expressions::Id value, std::size_t element);
 
-// Returns what is wrong with one rank's schedule by itself, or an empty text. It finds slices that exceed
-// their buffers or overlap in part, and conflicting steps that no dependency orders.
+// Checks one rank's schedule without those of the other ranks. Returns what is wrong, or an empty text. It
+// finds slices that exceed their buffers or overlap in part, and conflicting steps that no dependency orders.
 std::string check_structure(const Schedule& schedule, const Memory& memory, int rank);
 
 }  // namespace tutti::test
