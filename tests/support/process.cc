@@ -121,7 +121,7 @@ Process::Process(const std::vector<std::string>& command, const Environment& env
 }
 
 Process::~Process() {
-  // An ended but unreaped child keeps its process group's number from being used again.
+  // The child has not been waited for. So no other process group can have its number, even if it has ended.
   kill(-pid_, SIGKILL);
   while (!status_ && !poll()) std::this_thread::sleep_for(poll_interval);
   close(out_);
