@@ -62,8 +62,8 @@ void compute(Communicator& comm, int round) {
 
 std::atomic<long> alarms{0};
 
-// Runs for at least `duration` seconds, and until each rank has had 200 alarms. (A busy machine delivers
-// few.)
+// Runs for at least `duration` seconds, and until each rank has had 200 alarms. (They are rare on a busy
+// machine.)
 void storm(double duration) {
   constexpr long enough = 200;
   struct sigaction action {};

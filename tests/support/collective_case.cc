@@ -13,7 +13,7 @@ namespace {
 
 using Kind = CollectiveKind;
 
-// Returns one rank's count for the _v kinds. The counts of the ranks differ, and some are zero.
+// Returns one rank's count for the _v kinds. Counts are uneven, and some are zero.
 std::uint64_t uneven(std::uint64_t count, int rank) {
   return count * static_cast<std::uint64_t>((rank + 1) % 3) / 2;
 }

@@ -27,7 +27,7 @@ class LateTransport final : public TransportWrapper {
   // Returns how many messages have ended late.
   std::uint64_t ended_late() const { return ended_late_; }
   void count_one_late() { ++ended_late_; }
-  // Makes that thread wake the driver again and again, until no channel has late messages.
+  // Makes the separate thread wake the driver again and again, until no channel has late messages.
   void wake_until_quiet();
 
  private:

@@ -210,7 +210,8 @@ def all_types_move(rank, size):
             result = call(dtype, None)
             if result is not None:
                 check(result, expected, what)
-            # This skips the types that Gloo lacks: with them, Gloo's ranks would disagree on whether the call has started.
+            # Skip types that Gloo lacks: some of Gloo's ranks would refuse the call while others had started it and
+            # would wait.
             if dtype in INTEGERS + FLOATS and call not in (all_to_all,):
                 try:
                     result = call(dtype, gloo)
@@ -373,7 +374,7 @@ def refusals(rank, size):
         return
     with pytest.raises(dist.DistBackendError, match="mismatch.*on a device"):
         backend.allreduce([there if rank == 1 else torch.ones(0)], c10d.AllreduceOptions()).wait()
-        dist.barrier()  # fails if the empty all_reduce completed before this rank heard of the mismatch
+        dist.barrier()  # this fails if the empty all_reduce completed before this rank heard of the mismatch
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

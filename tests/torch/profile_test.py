@@ -30,8 +30,8 @@ def transfers_in_a_batch(rank, size):
         work.wait()
 
 
-# Gloo implements these collectives directly. It builds its other collectives from several of these, and a profiler
-# then records only the parts.
+# Gloo implements these collectives directly. It builds each of its other collectives from several of these, so a
+# profiler records only the parts of such a collective.
 def collectives(rank, size):
     dist.all_reduce(torch.ones(5))
     dist.all_reduce(torch.ones(5), async_op=True).wait()

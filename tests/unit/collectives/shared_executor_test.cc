@@ -95,7 +95,7 @@ TEST(SharedExecutor, ARootRunsAheadOfItsReaders) {
   run_ahead(in_pages, Board::pages);
 }
 
-// Only one operation at a time uses the windows.
+// Only one operation at a time may use the windows.
 TEST(SharedExecutor, WindowsAreNotOverwrittenTooEarly) {
   BoardWorld world(3);
   const auto& first = world.issue(0, Kind::broadcast, in_windows);
@@ -356,8 +356,8 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
   }
 }
 
-// Another rank keeps using the cache line that holds its count of finished operations. So a rank reads that
-// count again only when necessary.
+// A rank remembers the other ranks' counts of finished operations. It reads a count again only when
+// necessary, since the count's owner keeps using that cache line.
 TEST(Board, WhatAllHaveFinishedIsRemembered) {
   BoardWorld world(3);
   Board& board = world.executor(0).board();
