@@ -15,7 +15,7 @@ namespace tutti::test {
 // reads in one call. `Weather` may be changed at any time.
 struct Weather {
   std::atomic<int> delay_us{0};   // for every piece
-  std::atomic<int> jitter_us{0};  // up to this much more, at random
+  std::atomic<int> jitter_us{0};  // up to this much more, different for each piece
   // One of every `loss` pieces is lost and sent again. Over TCP, that is a pause of 200 ms. Zero: none is
   // lost.
   std::atomic<int> loss{0};
