@@ -68,8 +68,8 @@ std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
 // count and the root change from case to case.
 std::vector<CollectiveCase> collective_matrix(int size);
 
-// Returns whether to test all combinations. They take minutes under a sanitizer. Under a sanitizer, this
-// therefore returns true only if TEST_ALL is set. (`./dev test --all` sets it.)
+// Returns whether to test all combinations. Under a sanitizer they take minutes, so there this returns true
+// only if TEST_ALL is set. (`./dev test --all` sets it.)
 bool test_all();
 // Returns the matrix if `test_all()`. Otherwise returns a part of it that covers all pairs. A pair is any two
 // values of kind, type, operation, count and place (in or out of place). If a pair is in the matrix, it is

@@ -191,8 +191,8 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
   if (mode == "again") again(comm, std::stoi(words.at(1)));
   if (mode == "part") {
-    // Every second split makes no communicator, but uses up the number of a context. So there are gaps
-    // between the numbers of closed contexts.
+    // Every second split makes no communicator, but it uses up a context number. So the numbers of the
+    // contexts that are closed later have gaps.
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
     // A rank that calls shrink ends the operations of the other ranks, so all ranks first wait until the
@@ -229,7 +229,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
   }
 }
 
-// Tests the survivors' communicator: an all_reduce of a known sum, a split, a message.
+// Tests the survivors' communicator with an all_reduce, a split and a message.
 void check(Communicator& comm) {
   const int p = comm.size(), rank = comm.rank();
   std::vector<std::int64_t> sum(5000, rank + 1);

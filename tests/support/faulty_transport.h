@@ -16,7 +16,7 @@ struct TransportFault {
     drop,      // message `at` counts as sent, but never leaves
     delay,     // message `at`, and those queued behind it, leave after `pause`
     truncate,  // message `at` is announced and sent with half of its bytes
-    close,     // the channel of message `at` breaks before it is sent
+    close,     // the channel breaks before message `at` is sent
     cut,       // a channel breaks within a message, once it has sent `at` frames
     refuse,    // the channel to the receiver of message `at` cannot be made
   };

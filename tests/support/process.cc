@@ -34,7 +34,8 @@ constexpr std::chrono::milliseconds poll_interval{2};
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Returns whether a launcher, or an outer test run, sets this variable to tell a program its place in a job.
+// Returns whether this is a variable by which a launcher, or an outer test run, tells a program its place in
+// a job.
 bool from_a_launcher(std::string_view name) {
   static constexpr std::array prefixes{"TUTTI_",          "OMPI_",  "PMI_",  "PMIX_",    "SLURM_",
                                        "JOB_COMPLETION_", "NODES_", "NODE_", "MPI_LOCAL"};

@@ -24,7 +24,7 @@ void take_input(RankInput& mine, int rank);
 // Returns whether the calls of two ranks match, so that they can be carried out together. A real library
 // would hang in calls that do not match.
 bool match(const RankInput& a, const RankInput& b);
-// Writes the output of rank `rank`. Uses only that rank's `Call::op` and `Call::out`, since those of the
+// Writes the output of rank `rank`. Uses `Call::op` and `Call::out` of that rank only, since those of the
 // other ranks may no longer exist.
 void write_output(const std::vector<RankInput>& all, int rank);
 

@@ -21,8 +21,8 @@ namespace tutti::test {
 class TlsAttacker {
  public:
   enum class Role {
-    // Plays the rank that the other side wanted to reach: accepts, ignores the offered key, and shows a
-    // certificate.
+    // Plays the rank that the other side wanted to reach: accepts the connection, ignores the offered key,
+    // and shows a certificate.
     impostor,
     // Terminates TLS on both sides, shows its certificate to both, and passes on what it reads.
     relay,

@@ -33,7 +33,7 @@ def forked(body):
 
             traceback.print_exc()
             os._exit(7)
-        import threading  # the interpreter would wait for pytest's own threads here
+        import threading  # the next call waits for threads, as the interpreter does when it ends
 
         threading._shutdown()
         import atexit

@@ -14,7 +14,7 @@ def futures(rank, size):
     assert work.is_completed() and work.is_success()
     assert work.result()[0].data_ptr() == tensor.data_ptr()
 
-    # A callback may wait for another operation, as the callbacks of PowerSGD do.
+    # A callback may wait for another operation. The callbacks of PowerSGD do so.
     def then_another(future):
         return dist.all_reduce(future.value()[0], async_op=True).get_future().wait()[0] * 2
 

@@ -130,7 +130,7 @@ def all_types_reduce(rank, size):
 @pytest.mark.parametrize("size", SIZES)
 def test_reductions(size):
     agreed = ranks.run(size, all_types_reduce)
-    assert min(agreed.values()) > 40  # Gloo was compared; before about torch 2.4 it has no reduce_scatter
+    assert min(agreed.values()) > 40  # Gloo's results were compared; before about torch 2.4 it has no reduce_scatter
 
 
 def premultiplied(rank, size):
@@ -235,7 +235,7 @@ def joined(tensors):
 @pytest.mark.parametrize("size", SIZES)
 def test_moves(size):
     agreed = ranks.run(size, all_types_move)
-    assert min(agreed.values()) > 30  # Gloo was compared
+    assert min(agreed.values()) > 30  # Gloo's results were compared
 
 
 def uneven(rank, size):
@@ -351,7 +351,7 @@ def on_cuda(index=0):
 
 
 def refusals(rank, size):
-    """Calls the backend itself: torch.distributed does not pass on the tensors of FakeTensorMode."""
+    """Calls the backend directly, since torch.distributed does not pass on the tensors of FakeTensorMode."""
     backend = dist.group.WORLD._get_backend(torch.device("cuda"))
     assert backend is dist.group.WORLD._get_backend(torch.device("cpu"))
     there = on_cuda(rank)

@@ -16,7 +16,7 @@ def sends_and_receives(rank, size):
     dist.send(mine, following, tag=8)
     received.wait()
     sent = dist.isend(mine, following, tag=9)
-    assert dist.recv(theirs, tag=9) == preceding  # from any rank
+    assert dist.recv(theirs, tag=9) == preceding  # without a source, recv takes a message from any rank
     sent.wait()
     sent = dist.isend(torch.ones(0), following, tag=10)
     dist.recv(torch.ones(0), preceding, tag=10)

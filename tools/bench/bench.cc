@@ -47,8 +47,8 @@ int launch_ranks(const BenchOptions& options, const Arguments& arguments) {
   return launch(run);
 }
 
-// Opens `report` on rank 0. Returns false on all ranks if the report cannot be written. If only rank 0
-// returned false, the other ranks would report that rank 0 has left.
+// Opens `report` on rank 0. Returns false on all ranks if the report cannot be written. If rank 0 alone
+// returned false, the other ranks would continue and report that rank 0 has left.
 bool open_report(Communicator& communicator, const BenchOptions& options, std::optional<Report>& report) {
   std::uint8_t open[] = {1};
   if (communicator.rank() == 0) {

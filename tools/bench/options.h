@@ -37,8 +37,8 @@ struct BenchOptions {
 // status at which the command must end at once.
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments);
 
-// Returns the arguments for the ranks that `tutti bench` starts itself. The ranks make the measurements that
-// `arguments` asks for.
+// Returns the arguments for the ranks that `tutti bench` itself starts. They ask these ranks for the
+// measurements that `arguments` asks for.
 Arguments arguments_of_rank(const Arguments& arguments);
 
 }  // namespace tutti::tools

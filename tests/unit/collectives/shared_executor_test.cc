@@ -193,8 +193,8 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Both ranks broadcast as root, so neither waits for the other. A rank must compare the calls before it uses
-// a slot again.
+// Both ranks broadcast as root, so neither waits for the other. Before a rank uses a slot again, it must
+// compare its call with the other rank's.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);

@@ -164,7 +164,7 @@ TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   }
 }
 
-// docs/scaling.md shows these closed forms for sizes that are too slow to simulate.
+// docs/scaling.md shows estimates by these closed forms, for numbers of ranks that take too long to simulate.
 TEST(Simulator, ClosedFormsOfHundredsOfRanksAreWithinAFactorOfTwo) {
   constexpr double factor = 2.0;
   const Selector selector = Selector::create(CostModel{}, "").take();

@@ -110,7 +110,7 @@ TEST_P(ExchangeWorlds, SingleUse) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, ExchangeWorlds, testing::Values(1, 2, 3, 4, 7, 8, 16));
 
-// Error messages show these facts.
+// Error messages show the facts of offloads.
 TEST(Exchange, FactsOfOffloadsAreShortAndPrintable) {
   const auto code_of = [](std::map<std::string, std::string> offloads) {
     Introduction self = rank_of(0, 1);

@@ -100,7 +100,7 @@ TEST(Merge, NamesDifferentCalls) {
                                       "broadcast(root=0)\n"));
 }
 
-// The message names rank 1, which makes no progress, even though rank 1 is itself in an operation.
+// Rank 1 is itself in an operation. The message names it all the same, since it makes no progress.
 TEST(Merge, NamesWhoMakesNoProgress) {
   auto dumps = world(2);
   running(dumps[1], "all_reduce(count=4)", {});

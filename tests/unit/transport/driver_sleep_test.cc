@@ -47,8 +47,8 @@ class Ticker {
   std::atomic<int> ticks_{0};
 };
 
-// Calls `pass_a_second` until the ticker ticks more often in one call than it could if sleeps took whole
-// milliseconds. A loaded machine may need several calls. Also checks that the driver slept between ticks.
+// Calls `pass_a_second` until the ticker ticks in one call more than `most_in_milliseconds` times. A loaded
+// machine may need several calls. Also checks that the driver slept between ticks.
 template <typename PassASecond>
 void expect_to_tick_in_microseconds(const Ticker& ticker, PassASecond pass_a_second) {
   int most = 0;

@@ -69,7 +69,7 @@ TEST_F(ShmPeer, CanSend) {
 }
 
 TEST_F(ShmPeer, WithAnImpossibleTailIsFoundOut) {
-  // A stray write might leave such a tail. It is far ahead, but still a whole number of cache lines.
+  // A stray write might leave such a tail. The tail is far ahead, but still a whole number of cache lines.
   for (int i = 0; i < 3; ++i) pipe->out().advance(ring);
   pipe->out().publish();
   pipe->wake_peer();

@@ -73,7 +73,7 @@ TEST(StreamCancel, AnnouncedSendIsWithdrawn) {
   expect_alive(pair);
 }
 
-// The receiver's clear frame is in transit while the send is cancelled.
+// The sender cancels while the receiver's clear frame is still in transit.
 TEST(StreamCancel, SendCrossesTheClear) {
   StreamPair pair(small_limits);
   TestSend send(1000, 1);

@@ -309,7 +309,7 @@ TEST(Stream, BothSayGoodbyeAtOnce) {
   EXPECT_TRUE(pair.owner_a.downs.empty() && pair.owner_b.downs.empty());
 }
 
-// A goodbye waits for the rest of a frame, even if the frame's operation has ended.
+// A goodbye follows only after the rest of a frame, even if the operation of that frame has ended.
 TEST(Stream, GoodbyeAfterHalfAFrame) {
   StreamPair pair;
   pair.room(100);

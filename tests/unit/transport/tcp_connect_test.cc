@@ -73,7 +73,7 @@ TEST(TcpCrossConnect, StormOfFour) { storm(4, 30); }
 TEST(TcpCrossConnect, StormOfEight) { storm(8, 6); }
 
 TEST(TcpCrossConnect, TheOtherDirectionHelpsWhereOneIsBlocked) {
-  // Rank 0 has a wrong address for rank 1, where nothing listens. Rank 1 has the right address for rank 0. If
+  // Rank 0 has a wrong address for rank 1: nothing listens there. Rank 1 has the right address for rank 0. If
   // both ranks could connect, rank 0's connection would win.
   auto zero = create({}).take(), one = create({}).take();
   const std::string address_0 = zero->address(), address_1 = one->address();
