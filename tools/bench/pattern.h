@@ -31,7 +31,7 @@ class Pattern {
   DataType type_;
   ReduceOp op_;
   int ranks_;
-  std::uint64_t values_;  // inputs are less than this; 0 if one rank per index contributes (see `value`)
+  std::uint64_t values_;  // inputs are below this; 0: one rank contributes at each index (see `value`)
 };
 
 // `Checker` compares the result of an operation with the right result, piece by piece, and counts wrong
@@ -40,9 +40,9 @@ class Checker {
  public:
   explicit Checker(const Pattern& pattern) : pattern_(pattern) {}
 
-  // Both functions compare `data` with what the `Pattern` computes from index `first` on, and add the number
-  // of differing elements to `wrong()`. `expect_input` expects the input of `rank`, and `expect_reduced` the
-  // reduction of the inputs of `first_rank` to `last_rank`.
+  // `expect_input` compares `data` with the input of `rank`. `expect_reduced` compares it with the reduction
+  // of the inputs of `first_rank` to `last_rank`. Both start at index `first` of the pattern, and add the
+  // number of elements that differ to `wrong()`.
   void expect_input(const std::byte* data, std::uint64_t count, int rank, std::uint64_t first);
   void expect_reduced(const std::byte* data, std::uint64_t count, int first_rank, int last_rank,
                       std::uint64_t first);

@@ -21,8 +21,8 @@ using Reasons = std::map<std::string, std::set<int>>;
 // the operations in which others wait for it.
 std::map<int, Reasons> awaited_only(const std::vector<Wait>& waits);
 
-// Returns the first cycle of ranks that wait for each other, or nothing. The search follows each rank's first
-// wait until it reaches a rank that does not wait, or closes a cycle.
+// Returns the first cycle that it finds, in which each rank waits for the next, or nothing. It looks only at
+// the first wait of each rank.
 std::vector<Wait> find_circle(const std::vector<Wait>& waits);
 
 }  // namespace tutti::tools
