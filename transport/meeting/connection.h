@@ -35,10 +35,11 @@ class Connection {
   // Advances the guard. If the result is `reading` or `writing`, call this again when the socket is readable
   // or writable. Nothing else may be read or written before the result is `done`.
   security::Guard::State pass();
-  // Returns the guard, or null if there is none or both sides have passed it. A guard that has failed stays.
+  // Returns the guard, or null if there is none or both sides have passed it. A guard that has failed is
+  // still returned.
   const security::Guard* guard() const { return guard_.get(); }
   bool is_guarded() const { return guard_ != nullptr; }
-  // Returns the rank at the other end, if it has proved that it is that rank.
+  // Returns the rank at the other end, or nothing if it has not proved which rank it is.
   std::optional<std::uint32_t> proved() const { return proved_; }
 
   // A read from an encrypted connection stops at the end of a record.
