@@ -50,7 +50,8 @@ class Connection {
   std::size_t read(std::span<std::byte> first, std::span<std::byte> second, int& error) {
     return stream_.read(socket_.get(), first, second, error);
   }
-  // Writes at most 16 parts. The caller must pass again any bytes that could not be written.
+  // Writes at most 16 parts. Returns how many bytes were written. The next call must begin with the first
+  // byte that was not.
   std::size_t write(security::ByteStream::Parts parts, int& error) {
     return stream_.write(socket_.get(), parts, error);
   }
