@@ -72,7 +72,7 @@ double LowerBound::seconds() const { return std::max({latency, bandwidth, comput
 
 LowerBound lower_bound(const Problem& problem, const CostModel& model) {
   if (problem.size == 1) return {};
-  // In a collective without data no rank waits for others, unless it is a barrier.
+  // In a collective without data, except a barrier, no rank waits for others.
   if (problem.count == 0 && problem.kind != CollectiveKind::barrier) return {};
   const double ranks = problem.size;
   const double others = (ranks - 1) / ranks;

@@ -10,10 +10,10 @@
 
 namespace tutti::tools {
 
-// `Pattern` is the test data: it computes any element of any rank's input. Ranks may combine inputs in any
-// order and get the same bits: integers wrap around, floating-point sums stay exact, and the factors of
-// floating-point products are 1 or 2. Inputs differ between ranks. A hash makes them differ between indices
-// too, so that a block in the wrong place is noticed.
+// `Pattern` is the test data: it computes any element of any rank's input. A reduction gives the same bits in
+// whatever order the inputs are combined: integers wrap around, floating-point sums stay exact, and the
+// factors of floating-point products are 1 or 2. Inputs differ between ranks. A hash makes them differ
+// between indices too, so that a block in the wrong place is noticed.
 class Pattern {
  public:
   Pattern(DataType type, const ReduceOp& op, int ranks);
@@ -41,8 +41,8 @@ class Checker {
   explicit Checker(const Pattern& pattern) : pattern_(pattern) {}
 
   // `expect_input` compares `data` with the input of `rank`. `expect_reduced` compares it with the reduction
-  // of the inputs of `first_rank` to `last_rank`. Both start at index `first` of the pattern, and add the
-  // number of elements that differ to `wrong()`.
+  // of the inputs of `first_rank` to `last_rank`. Both start at index `first` of the pattern. Each element
+  // that differs adds 1 to `wrong()`.
   void expect_input(const std::byte* data, std::uint64_t count, int rank, std::uint64_t first);
   void expect_reduced(const std::byte* data, std::uint64_t count, int first_rank, int last_rank,
                       std::uint64_t first);

@@ -130,7 +130,8 @@ void Agent::await_children() {
   child_signal_.async_wait([this](const asio::error_code& error, int) {
     if (error) return;
     await_children();
-    // `reap` must run after the handlers of exits that are already known, so that exits stay in order.
+    // `reap` must run after the handlers of exits that are already known. Otherwise exits would be reported
+    // out of order.
     asio::post(io_, [this] { reap(); });
   });
 }
@@ -213,7 +214,7 @@ void Agent::end_leftovers() {
   }
 }
 
-// Signals each leftover process only once, since it may need time to end.
+// Signals each leftover process once. A process may need time to end, so later calls leave it alone.
 void Agent::signal_leftovers(int number) {
   for (const pid_t pid : leftovers()) {
     if (signalled_.insert(pid).second) ::kill(pid, number);

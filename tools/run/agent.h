@@ -73,7 +73,7 @@ class Agent {
 
   // Returns 0 or an errno.
   int start_rank(const AgentTask& task, const std::string& path, int local_rank);
-  // `pipes` are our ends of the pipes for stdout and, unless it is merged, stderr.
+  // `pipes` are our ends of the pipes for stdout and stderr. If stderr is merged into stdout, it has no pipe.
   void watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes);
   void await_exit(Local& local);
   void await_children();

@@ -14,7 +14,7 @@ void Timers::cancel(Timer& timer) {
 }
 
 bool Timers::run(Deadline::Clock::time_point now) {
-  // The loop ends after as many calls as there are timers at its start. Otherwise timers that are set
+  // The loop makes at most as many calls as there are timers when it begins. Otherwise timers that are set
   // meanwhile could keep it going forever.
   bool any = false;
   for (std::size_t due = queue_.size(); due > 0 && !queue_.empty(); --due) {

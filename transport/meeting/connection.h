@@ -51,14 +51,14 @@ class Connection {
     return stream_.read(socket_.get(), first, second, error);
   }
   // Writes at most 16 parts. Returns how many bytes were written. The next call must begin with the first
-  // byte that was not.
+  // byte that was not written.
   std::size_t write(security::ByteStream::Parts parts, int& error) {
     return stream_.write(socket_.get(), parts, error);
   }
   std::size_t write(std::span<const std::byte> part, int& error) { return write({&part, 1}, error); }
 
   // A read from an encrypted connection may return fewer bytes than have arrived. The rest is then pending,
-  // and the kernel does not announce it again.
+  // and the kernel does not report the socket as readable for it.
   bool is_encrypted() const { return stream_.is_encrypted(); }
   bool has_pending() const { return stream_.has_pending(); }
 

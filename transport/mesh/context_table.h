@@ -107,7 +107,7 @@ class ContextTable {
   RecvOp* any_posted() { return user_posted_.empty() ? posted_.any() : user_posted_.front(); }
   Arrival* any_kept() { return user_arrived_.empty() ? arrived_.any() : user_arrived_.front(); }
 
-  // Moves the receives posted for exactly this peer to `to`.
+  // Takes the receives that are posted for exactly this peer, and appends them to `to`.
   void take_posted(int peer, IntrusiveList<RecvOp>& to) {
     const auto take = [&](RecvOp& op) {
       if (op.peer != peer) return;

@@ -94,7 +94,8 @@ void Mesh::compare_early(std::uint32_t context, std::uint64_t sequence) {
     if (known.call == nullptr && !known.finished) return;
     table->compared(*arrival);
     if (known.finished || *known.call != arrival->header.call) {
-      // One mismatch is enough. `report` makes the communicator fail, which may even destroy it.
+      // The loop ends at the first mismatch: `report` makes the communicator fail, and the communicator may
+      // even be destroyed.
       table->unkeep(*arrival);
       report(context, *arrival, known, nullptr);
       return;

@@ -68,8 +68,8 @@ class Mesh final : public TransportOwner {
 
   Status start();
   // Fails everything pending, says goodbye to all peers and closes. Waits until they have answered or the
-  // deadline has passed. The calling thread must not be driving. `ContextEvents` are no longer called. A
-  // second call does nothing.
+  // deadline has passed. The calling thread must not be driving. From then on no `ContextEvents` are called.
+  // A second call does nothing.
   void shutdown(Deadline deadline);
 
   // Attaches a communicator to its context. Messages for the context that arrived earlier have been kept

@@ -19,8 +19,8 @@ class BellRope final : public SharedBell {
  public:
   // Returns null if the descriptor is not such a socket: a peer may hand over a full pipe, for example.
   static std::shared_ptr<const BellRope> from(Descriptor socket);
-  // Wakes the peer's driver if it sleeps. Several rings may wake the driver only once. Any thread may call
-  // it.
+  // Wakes the peer's driver if it sleeps. The driver may wake only once for several rings. Any thread may
+  // call it.
   void ring() const override;
   int descriptor() const { return socket_.get(); }
 

@@ -20,10 +20,9 @@ enum class NoteKind : std::uint32_t {
   refused = 5,  // either: there will be no segment, or no pipe, and why
   goodbye = 6,  // either: has released the segment; so the connection's end will not mean a death
   connect = 7,  // offers a pipe for a channel; carries the pipe's memfd and the sender's bell
-  welcome =
-      8,  // has mapped the pipe and written the proof; carries the sender's bell; `go` or `refused` follows
-  wait = 9,   // the sender's own pipe is on its way and will be used, since the sender is the lower rank
-  lost = 10,  // leader: `member` has died, and why
+  welcome = 8,  // has mapped the pipe and written its proof; carries a bell; `go` or `refused` follows
+  wait = 9,     // the sender's own pipe is on its way and will be used, since the sender is the lower rank
+  lost = 10,    // leader: `member` has died, and why
 };
 
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"

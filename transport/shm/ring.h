@@ -117,9 +117,9 @@ class RingReader {
   std::uint64_t position() const { return head_; }
   std::size_t size() const { return data_.size(); }
   // Returns whether an eighth of the ring has been read since the last `release`; then `release` must be
-  // called again. It is not called for each small message, since it writes the cache line that the writer
-  // reads. The writer never waits forever for room: the reader holds less than an eighth of the ring without
-  // releasing it.
+  // called again. `release` is not called for each small message, since it writes the cache line that the
+  // writer reads. The writer still never waits forever: the bytes that have been read but not released are
+  // less than an eighth of the ring.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }
   void release() {
     released_ = head_;
