@@ -87,7 +87,7 @@ Pattern::Pattern(DataType type, const ReduceOp& op, int ranks) : type_(type), op
   if (type == DataType::boolean) {
     values_ = 2;
   } else if (is_integer(type)) {
-    values_ = 251;  // any bound would do: sums wrap around to the same value in every order
+    values_ = 251;  // integer sums wrap around to the same value in every order
   } else if (product) {
     values_ = 0;
   } else {
