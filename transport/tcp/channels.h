@@ -26,8 +26,9 @@ struct Channels {
     std::erase(coalescing, &channel);
     std::erase_if(busy, [&channel](const Busy& each) { return each.channel == &channel; });
   }
-  // Makes every poll read this channel's socket for a while, since bytes have arrived there. That saves one
-  // of two system calls, namely the one that asks whether there is anything to read.
+  // Makes every poll read this channel's socket for a while. Bytes have just arrived there, so more are
+  // likely to follow. Without the system call that asks whether there is anything to read, one call is enough
+  // in place of two.
   void expect_more(Channel& channel) {
     if (busy.size() >= max_busy) return;
     const auto same = [&channel](const Busy& each) { return each.channel == &channel; };

@@ -97,7 +97,7 @@ Status Transport::listen_on(const std::string& bind_address, const std::string& 
   return Status();
 }
 
-// The answer is symmetrical, since this rank's own addresses must meet the same condition as the peer's.
+// Both ranks get the same answer, since the condition covers the addresses of both.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto address = published_by(peer);
   if (!address) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);
