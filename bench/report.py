@@ -32,7 +32,8 @@ def machine():
 
 
 def failing_cells(found):
-    """Returns rows (cell, pair, estimate, bar), highest ratio first. `bar` is the highest bar that the cell breaks."""
+    """Returns rows (cell, pair, estimate, bar), highest ratio first. If the ratio is above several bars, `bar` is the
+    highest of these."""
     worst = {}
     for verdict in found:
         for cell, peer, ratio in verdict.failing:
