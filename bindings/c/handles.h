@@ -46,7 +46,8 @@ T known_part(const T* given, T defaults) {
   return defaults;
 }
 
-// Copies into `*given` the members that the caller's version of a structure has. Throws if `given` is null.
+// Copies `value` into `*given`, without the members that the caller's version of the structure lacks. Throws
+// if `given` is null.
 template <class T>
 void fill(T* given, T value) {
   if (given == nullptr) throw invalid("the structure to fill is null");

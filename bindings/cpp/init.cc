@@ -247,8 +247,8 @@ Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   return Error(Status(status.code(), status.message() + "; meanwhile: " + error_text(EMFILE), status.peer()));
 }
 
-// Returns the function that builds the world. The rendezvous calls it while the store still exists, so that
-// the other ranks learn of a failure.
+// Returns the function that builds the world. The rendezvous calls it while the store still exists. So if it
+// fails, the other ranks learn of that through the store.
 std::function<Status(const std::vector<PeerInfo>&)> builder(Setup& setup, int rank, Deadline deadline,
                                                             std::optional<Communicator>& built) {
   return [&setup, rank, deadline, &built](const std::vector<PeerInfo>& peers) {

@@ -120,9 +120,10 @@ class StreamChannel : public Channel {
 
   // --- the pipe calls, at the end ---
 
-  // Ends the channel because the pipe broke, was closed by the peer, or could not be made. After a goodbye of
-  // either side this is a clean end. This function calls `close_pipe`. A pipe that can no longer be written
-  // must be read to its end first: the last frames from the peer may be its goodbye, or say why it has ended.
+  // Ends the channel. The pipe calls this when it broke, was closed by the peer, or could not be made. After
+  // a goodbye of either side this is a clean end. This function calls `close_pipe`. A pipe that can no longer
+  // be written must be read to its end first: the last frames from the peer may be its goodbye, or say why it
+  // has ended.
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }

@@ -212,12 +212,12 @@ void Channel::want_writable() {
 // --- coalescing ---
 //
 // A rank may send one small message after the other to a peer without waiting for anything in between (the
-// root of a broadcast, say). It then runs ahead of that peer, so sending each message in a TCP segment of its
-// own, with its own wake-up, only costs both ranks time. So the third and later messages may wait in the
-// kernel until earlier bytes are acknowledged (Nagle's algorithm). Then they leave together. Two rules
-// prevent waits for a delayed acknowledgement. First, some frames ask the peer to acknowledge them as soon as
-// they have been read: the last frame before the waiting ones, and each waiting one. Second, as soon as a
-// caller on this rank waits for anything, everything is sent at once.
+// root of a broadcast, say). It then runs ahead of that peer. A TCP segment and a wake-up for each message
+// would only cost both ranks time. So the third and later messages may wait in the kernel until earlier bytes
+// are acknowledged (Nagle's algorithm). Then they leave together. Two rules prevent waits for a delayed
+// acknowledgement. First, some frames ask the peer to acknowledge them as soon as they have been read: the
+// last frame before the waiting ones, and each waiting one. Second, as soon as a caller on this rank waits
+// for anything, everything is sent at once.
 
 void Channel::count(OutgoingFrame& frame) {
   if (counted_at_ != context_.channels.polls) {

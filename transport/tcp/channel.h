@@ -64,7 +64,7 @@ class Channel final : public StreamChannel,
   void read_stripe(IncomingStripe& stripe);
   void write_frames();
   void hold_frames();
-  // The next two implement coalescing, which channel.cc explains.
+  // The next two functions implement coalescing, which channel.cc explains.
   void count(OutgoingFrame& frame);
   void coalesce();
   std::size_t write_held(int& error);

@@ -14,8 +14,8 @@
 namespace tutti::tcp {
 namespace {
 
-// After this many polls in a row that found nothing, a channel is no longer busy. That many polls take a few
-// hundred microseconds.
+// After this many polls in a row that found nothing, a channel is no longer busy (`Channels::Busy`). That
+// many polls take a few hundred microseconds.
 constexpr unsigned misses_until_idle = 1000;
 
 bool all_loopback(const std::vector<Endpoint>& endpoints) {
