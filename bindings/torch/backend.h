@@ -40,8 +40,8 @@ using Milliseconds = std::chrono::milliseconds;
 // ends with the first error. Threads that issue operations on one group must agree on their order, as c10d
 // requires. Any thread may call `abort`, `shutdown` and `getError`.
 //
-// Torch 2.1 lacks some of the virtual functions that later versions have. The functions here that override
-// those are not marked with `override`.
+// Torch 2.1 lacks some virtual functions of later versions. Functions that override one of these are not
+// marked `override`, so that the class also compiles with torch 2.1.
 class ProcessGroupTutti : public c10d::Backend {
  public:
   // Blocks until all `size` ranks have arrived. They meet in the world of `from`. If there is no such world,
@@ -143,7 +143,7 @@ class ProcessGroupTutti : public c10d::Backend {
     return given.count() == 0 || given == c10d::kUnsetTimeout ? options_->timeout : limit(given);
   }
   // Combines works into one work. If `profiled` is true, the profiler shows the combined work under `name`.
-  // It is false if the profiler has shown the parts already.
+  // Pass false if the profiler has already shown the parts.
   intrusive_ptr<Work> together(const Works& works, c10d::OpType type, const char* name, const Tensors& inputs,
                                bool profiled);
   // Issues several parts as one work, with one call `issue_part(i)` for each of `inputs`.
@@ -162,9 +162,10 @@ class ProcessGroupTutti : public c10d::Backend {
     tutti_comm* comm_;
     std::shared_lock<std::shared_mutex> lock_;
   };
-  // Makes the communicator. The ranks meet in the store unless they are in a world that works.
+  // Makes the communicator. The ranks meet in the store, unless `from` has a world and this world has not
+  // failed.
   tutti_comm* make_comm(const intrusive_ptr<c10d::Store>& store, Place from);
-  // Returns null after `shutdown`.
+  // Returns the communicator; null after `shutdown`.
   Borrowed borrow() const;
   // Returns the communicator, and throws after `shutdown`.
   Borrowed comm() const;
@@ -180,13 +181,13 @@ class ProcessGroupTutti : public c10d::Backend {
   const intrusive_ptr<Options> options_;
   std::uint64_t sequence_ = 0;
   std::uint64_t monitored_barriers_ = 0;
-  bool coalescing_ = false;  // whether the caller will ask for one work at the end
+  bool coalescing_ = false;  // whether `startCoalescing` was called, and `endCoalescing` not yet
   Works coalesced_;
   bool in_parts_ = false;  // whether operations are issued as parts of one work
 };
 
-// The destructor first calls this function, on any thread, to shut the group down. module.cc sets it to a
-// function that releases the GIL.
+// The destructor, which may run on any thread, begins with a call of this function to shut the group down.
+// module.cc sets it to a function that releases the GIL.
 extern void (*before_destruction)(ProcessGroupTutti*);
 
 template <class Issue>

@@ -12,8 +12,8 @@
 
 namespace tutti_torch {
 
-// `Completions` settles the operations (`PendingWork::settle`) that have a future, or that no thread waits
-// for any more.
+// `Completions` settles the operations (`PendingWork::settle`) that have a future or that no thread will wait
+// for.
 //
 // One thread leads: it makes progress for the outstanding operations, oldest first. A future runs its
 // callbacks on the thread that completes it. A callback may wait for another operation (PowerSGD's does), or
@@ -23,14 +23,14 @@ namespace tutti_torch {
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
   void add(c10::intrusive_ptr<PendingWork> work);
-  // Lets the threads end. Must be called after the communicators have been destroyed, which ends all
-  // operations. Does not wait.
+  // Tells the threads to end, and does not wait for them. May be called only after the communicators have
+  // been destroyed: their destruction ends all operations.
   void stop();
 
  private:
   struct Entry {
     std::shared_ptr<Completions> owner;
-    c10::intrusive_ptr<PendingWork> work;  // set until a thread takes it
+    c10::intrusive_ptr<PendingWork> work;  // null once a thread has taken it
     std::size_t open = 0;                  // handles of operations that have not ended yet
     bool ready = false;
   };
