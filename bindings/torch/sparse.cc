@@ -29,8 +29,8 @@ Tensors rooms(const at::Tensor& own, const at::Tensor& shapes) {
   return all;
 }
 
-// Returns the sum of all ranks' tensors. Each rank gathers the tensors and adds them itself. They store
-// different numbers of elements, so these numbers are gathered first.
+// Returns the sum of all ranks' tensors. Each rank gathers the tensors and adds them itself. The tensors
+// store different numbers of elements, so these numbers are gathered first.
 at::Tensor sum_of_all(ProcessGroupTutti& group, const at::Tensor& input, std::chrono::milliseconds timeout) {
   c10d::AllgatherOptions gathering;
   gathering.timeout = timeout;

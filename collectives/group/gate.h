@@ -49,8 +49,8 @@ class TUTTI_CAPABILITY("baton") Gate {
   void settle();
 
  private:
-  // Takes the baton, unless an operation that was handed over waits to be started: operations start in the
-  // order in which they were issued.
+  // Returns false if another thread has the baton, or if an operation that was handed over has not started
+  // yet: operations start in the order in which they were issued.
   bool try_enter() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return waiting_.load(std::memory_order_acquire) == 0 && driver_.try_enter();
   }

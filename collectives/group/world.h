@@ -68,7 +68,7 @@ struct World {
   // This is the size in bytes of each rank's window in communicators whose ranks share memory; 0 if no ranks
   // are to share memory. Both this size and `shared_room` are equal on all ranks.
   std::uint64_t window_bytes = 0;
-  // On each host, the communicators after the first may share this many bytes.
+  // On each host, all communicators after the first together may share this many bytes.
   std::uint64_t shared_room = std::uint64_t{256} << 20;
   HostMemory host_memory{desk};
   // These libraries carry out whole collectives. They are in order of preference, which is the same on all
