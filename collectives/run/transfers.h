@@ -24,8 +24,8 @@ class Transfers final : public Execution {
     std::uint64_t bytes = 0;
   };
 
-  // Drops all messages and makes room for others. None may be posted. The caller then fills in `send(i)` and
-  // `recv(i)`, except for the members that the transport uses.
+  // Drops all messages and makes room for others. No message may be posted at this time. The caller then
+  // fills in `send(i)` and `recv(i)`, except for the members that the transport uses.
   void prepare(std::size_t sends, std::size_t recvs);
   struct Send : SendOp {
     Transfers* transfers = nullptr;
