@@ -42,8 +42,8 @@ Result<Problem> check(const Call& call, int rank, int size);
 // unsupported if the buffer lies in device memory.
 Status check(const Transfer& transfer, int size);
 
-// These return the error for a call whose registered region, stream or device memory nothing here can use.
-// `why` says why no library carries out the call; for messages it is `no_messages`.
+// These return the error for a call with a registered region, a stream or device memory that nothing here can
+// use. `why` says why no library carries out the call; for messages it is `no_messages`.
 inline constexpr std::string_view no_messages = "no library carries out messages";
 Status useless_region();
 Status useless_stream(std::string_view why);

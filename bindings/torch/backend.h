@@ -44,8 +44,9 @@ using Milliseconds = std::chrono::milliseconds;
 // marked `override`, so that the class also compiles with torch 2.1.
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all `size` ranks have arrived. They meet in the world of `from`. If there is no such world,
-  // or if it has failed, they meet in the store. The caller must not hold the GIL.
+  // Blocks until all `size` ranks have arrived. If `from` has a world, and this world has not failed, the
+  // group is made from this world's ranks. Otherwise the ranks meet in the store. The caller must not hold
+  // the GIL.
   ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout,
                     Place from = {});
   ~ProcessGroupTutti() override;
@@ -135,7 +136,8 @@ class ProcessGroupTutti : public c10d::Backend {
     Tensors memory = {};   // other tensors that must live until the operation has ended
     std::function<void()> epilogue = {};
   };
-  // Issues an operation. `issue` calls the library once: int(const tutti_call_options*, tutti_work**).
+  // Issues an operation. `issue` is an int(const tutti_call_options*, tutti_work**) that calls the library
+  // once.
   template <class Issue>
   intrusive_ptr<Work> start(Plan plan, const Issue& issue);
   // Returns a call's time limit.
@@ -150,8 +152,8 @@ class ProcessGroupTutti : public c10d::Backend {
   template <class IssuePart>
   intrusive_ptr<Work> start_together(c10d::OpType type, const char* name, const Tensors& inputs,
                                      const IssuePart& issue_part);
-  // A `Borrowed` is the communicator for one call of the library. While it exists, `shutdown` on another
-  // thread waits.
+  // A `Borrowed` is the communicator for one call of the library. While a `Borrowed` exists, `shutdown` on
+  // another thread waits.
   class Borrowed {
    public:
     Borrowed(tutti_comm* comm, std::shared_lock<std::shared_mutex> lock)

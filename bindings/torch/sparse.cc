@@ -6,8 +6,8 @@
 namespace tutti_torch {
 namespace {
 
-// Returns the shape of a sparse tensor as numbers that can be gathered. The first number, the number of
-// elements that the tensor stores, may differ from rank to rank.
+// Returns the shape of a sparse tensor as numbers that can be gathered. The first of these numbers counts the
+// elements that the tensor stores. Only this number may differ from rank to rank.
 at::Tensor shape_of(const at::Tensor& sparse) {
   at::Tensor shape = at::empty({sparse.dim() + 2}, at::kLong);
   std::int64_t* const numbers = shape.data_ptr<std::int64_t>();

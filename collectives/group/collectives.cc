@@ -58,7 +58,8 @@ Work Collectives::issue(const Call& call, const CallOptions& options) {
 
 Work Collectives::issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,
                                 const CallOptions& options) {
-  // A habit does not remember whether its call is part of a composite call, so such parts do not use habits.
+  // A habit does not remember whether its call is part of a composite call. So calls that are part of one do
+  // not use habits.
   if (print.part_of == Composite::none) {
     if (Work work; habits_.attempt(call, problem, print, options, work)) return work;
   }

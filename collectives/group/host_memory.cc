@@ -139,10 +139,11 @@ SharedRange::SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<st
 // A member leaves the range by incrementing `left`. From then until the range is handed out again, only the
 // last member to leave touches it.
 //
-// A lost member may be frozen rather than dead, and may write to the range again. So the last of the others
-// frees the range's pages, but does not leave. Then `left` never reaches the number of members, so the range
-// is never handed out again. If several members release the range at the same time, at least one of them sees
-// that all the others have released it, since the store and the loads are sequentially consistent.
+// A lost member may be frozen rather than dead, and may write to the range again. So the last of the members
+// that are not lost frees the range's pages, but does not leave. Then `left` never reaches the number of
+// members, so the range is never handed out again. If several members release the range at the same time, at
+// least one of them sees that all the others have released it, since the store and the loads are sequentially
+// consistent.
 SharedRange::~SharedRange() {
   std::erase(host_.ranges_, this);
   released(own_).store(1);

@@ -15,8 +15,8 @@ namespace tutti {
 
 // `LiveOperations` makes a communicator's operations, lists those in flight, and ends them.
 //
-// An operation that is given up moves from the list that `newest` begins to a second list. It ends later,
-// since its memory may still be in use.
+// An operation that is given up moves from this list (see `newest`) to a second one. It ends later, since its
+// memory may still be in use.
 class LiveOperations {
  public:
   LiveOperations(std::shared_ptr<Engine> engine, const Members& members, Journal& journal,

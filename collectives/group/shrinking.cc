@@ -53,7 +53,7 @@ bool Shrinking::gone(int position) const {
   return declined_[static_cast<std::size_t>(position)] || desk_.is_lost(rank) || desk_.has_left(rank);
 }
 
-// Returns whether this rank can reach the member, as far as it knows.
+// Returns whether, as far as this rank knows, it can reach the member.
 bool Shrinking::reaches(int position) const {
   const int rank = members_.world_rank(position);
   return !desk_.is_lost(rank) && mesh_.peer_status(rank).ok();

@@ -21,11 +21,12 @@ namespace tutti {
 //
 // All members send a join note to the leader. When each member has joined or is gone, the leader proposes the
 // survivors, the number of the new communicator and, if they share memory, a range for the communicator. When
-// all survivors have accepted, the leader commits. If the leader dies, the next survivor starts again. That
-// is safe for two reasons. No member can finish before all survivors have accepted. And a member that has
-// finished answers every note with the decision, so the new leader adopts this decision. The leader finishes
-// when all survivors have learned of the commit. If the leader left earlier, a member that has not received
-// the commit could find itself alone. Every note is repeated until it is answered, so lost notes do no harm.
+// all survivors have accepted, the leader commits. If the leader dies, the next survivor leads, and starts
+// again. That is safe for two reasons. No member can finish before all survivors have accepted. And a member
+// that has finished answers every note with the decision, so the new leader adopts this decision. The leader
+// finishes when all survivors have learned of the commit. If the leader left earlier, a member that has not
+// received the commit could find itself alone. Every note is repeated until it is answered, so lost notes do
+// no harm.
 //
 // Only the driving thread calls these functions, except where a comment says otherwise.
 class Shrinking final : public Pollable {

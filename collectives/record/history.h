@@ -30,7 +30,7 @@ class History {
   struct Entry {
     std::uint64_t number = 0;
     Fingerprint call;
-    std::uint8_t algorithm = 0;  // that carried out the operation; 0: not known
+    std::uint8_t algorithm = 0;  // the one that carried out the operation; 0: not known
     State state = State::none;
     std::uint64_t tag = 0;  // of a transfer
     Time issued = 0;        // 0 if it started at once and completed soon

@@ -58,7 +58,8 @@ class SharedExecutor {
   // Compares this rank's calls with those that the next rank has made so far, and returns the first mismatch.
   // Does nothing while an operation is in progress.
   Status compare();
-  // Returns the number of the shared operation for which `compare` or `failed` has reported a mismatch.
+  // Returns the number of the shared operation for which `compare` or `failed` has reported a mismatch; 0 if
+  // there was no mismatch.
   std::uint64_t disputed() const { return disputed_; }
   // Returns the number of the operation in progress, or of the last one.
   std::uint64_t number() const { return number_; }
@@ -127,7 +128,7 @@ class SharedExecutor {
   const int next_;              // the rank whose calls this rank compares with its own
   SharedRun* first_ = nullptr;  // the operation in progress, and those that follow
   SharedRun* last_ = nullptr;
-  SharedRun halted_;  // `halt` queues it if no operation is in progress, so that later ones wait
+  SharedRun halted_;  // `halt` queues it if no operation is in progress; later ones wait behind it
   SharedRun* submitted_ = nullptr;  // the run that `submit` is executing, if it has not completed
 
   Stage stage_ = Stage::idle;

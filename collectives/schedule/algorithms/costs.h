@@ -59,7 +59,8 @@ class Terms {
     const bool in_order = hosts_ > 1 && problem_.topology->regular();
     return path(hosts_ > 1, in_order ? std::min(reach, crowd_) : crowd_, distance, crowd_, 2);
   }
-  // Returns the path if ranks exchange in pairs whose numbers differ by `distance`, a power of two.
+  // Returns the path if the ranks exchange in pairs. The numbers of the two ranks differ by `distance`, a
+  // power of two.
   Path exchange(int distance) const {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
     return exchange(distance, within);
@@ -129,8 +130,8 @@ class Terms {
     const double near = path(false, 1, 1, crowd_, 2).arrival(n) + (combining ? model_.gamma * n : 0);
     return near + (far - near) / crowd_;
   }
-  // Returns the seconds of the rounds of circulant.h over a vector of n bytes. Each round has up to two
-  // messages, which are combined if `combining` is true.
+  // Returns the seconds of the rounds that circulant.h describes, over a vector of n bytes. Each round has up
+  // to two messages, which are combined if `combining` is true.
   double circulant(double n, bool combining) const {
     double seconds = 0;
     for (int span = problem_.size; span > 1; span = (span + 1) / 2) {
