@@ -45,7 +45,7 @@ class ControlDesk final : public ControlEvents {
   // Tells the other members (world ranks) of a communicator that this rank will not be in it. Some of them
   // may have made the communicator already, or may make it later.
   void renounce(std::uint32_t context, const std::vector<int>& members, const Status& why);
-  // These functions pass a note to the functions of ControlPlane with the same names. The receiving rank
+  // These functions send a note, like the functions of ControlPlane with the same names. The receiving rank
   // passes it to `ControlClient::on_note`. Any thread may call them once there is a communicator. Without a
   // plane they do nothing.
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);

@@ -126,8 +126,8 @@ struct ShrinkNote {
   // propose, commit: the place of the survivors' shared memory, if they share any; join: not empty if the
   // sender shares memory with the other ranks of its host
   std::optional<std::uint64_t> place;
-  std::vector<bool>
-      members;  // join: those that the sender cannot reach; propose, commit, refuse: those that stay
+  // join: the members that the sender cannot reach; propose, commit, refuse: the members that stay
+  std::vector<bool> members;
   std::vector<bool> spared;  // propose, commit: those that leave voluntarily
 };
 std::string encode(const ShrinkNote& note);

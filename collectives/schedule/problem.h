@@ -72,7 +72,7 @@ struct Tuning {
 // These two functions return the number of elements of this rank's input and of its output; 0 if it has none.
 std::uint64_t input_count(const Problem& problem);
 std::uint64_t output_count(const Problem& problem);
-// Returns whether outputs should be written past the caches (core/stream_copy.h). They should be if the
+// Returns whether outputs should be written past the caches (core/stream_copy.h). That is faster if the
 // buffers of all ranks together are large.
 bool passes_caches(const Problem& problem);
 // Returns where this rank's own block starts in the buffer that holds a block for every rank (all_gather,

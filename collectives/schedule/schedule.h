@@ -10,8 +10,8 @@
 namespace tutti {
 
 // The types in this file describe as data what one rank does in one collective: a list of steps over slices
-// of buffers. The types hold no pointers, since each run of a schedule has its own. If all ranks of a group
-// are on one host, each rank has a `window`, which all ranks read.
+// of buffers. The types hold no pointers to data, since each run of a schedule has its own buffers. If all
+// ranks of a group are on one host, each rank has a `window`, which all ranks read.
 enum class BufferId : std::uint8_t { input, output, scratch, window };
 
 inline constexpr std::int32_t own = -1;

@@ -68,8 +68,8 @@ class ScheduleBuilder {
   void settle();
 
   // While a `Part` exists, `input` and `output` are the given slices of the outer algorithm, and peer i is
-  // ranks[i]. So an algorithm can be a part of another one, among some of the ranks. When the part ends, so
-  // do a limit of messages in flight and a redirection of the input within the part. Parts do not nest.
+  // ranks[i]. So an algorithm can be a part of another one, among some of the ranks. A limit of messages in
+  // flight ends with the part. So does a redirection of the input within the part. Parts do not nest.
   class Part {
    public:
     Part(ScheduleBuilder& builder, std::span<const int> ranks, Slice input, Slice output);

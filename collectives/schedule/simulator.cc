@@ -136,8 +136,8 @@ class SimulatedRun {
     waiting.erase(meeting);
   }
 
-  // Occupies the rank and a core of its host for `seconds`. The work begins at `time`, or later, once both
-  // are free. Returns when the work begins.
+  // Occupies the rank and a core of its host for `seconds`. The work begins at `time`, or as soon as both are
+  // free if that is later. Returns when the work begins.
   double occupy(std::uint32_t rank, double time, double seconds) {
     Machine& machine = machines_[rank];
     double begin = std::max(time, machine.thread);

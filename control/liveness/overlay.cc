@@ -24,7 +24,7 @@ constexpr std::chrono::seconds others_turn{1};
 // A rank that leaves waits at most this long for its neighbours to receive its goodbye.
 constexpr std::chrono::milliseconds goodbye_limit{500};
 constexpr int heartbeats_per_limit = 4;
-// At most this many new connections may be open that have not said hello yet. A rank has few neighbours, so
+// At most this many new connections may be open before they have said hello. A rank has few neighbours, so
 // there is room for all of them.
 constexpr std::size_t most_strangers = 64;
 

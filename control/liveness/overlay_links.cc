@@ -17,8 +17,8 @@ using std::chrono::milliseconds;
 // After a connection ends, this rank waits this long before it declares the neighbour lost. Meanwhile another
 // rank can report a more precise cause.
 constexpr milliseconds grace{50};
-// A rank counts as gone after its host has refused this many connections. It cannot be that the rank does not
-// listen yet, since it listened before it published its address.
+// A rank counts as gone after its host has refused this many connections. A refusal does not mean that the
+// rank is still starting, since a rank listens before it publishes its address.
 constexpr int refusals_until_gone = 5;
 constexpr milliseconds retry_pause{200};
 // A rank counts as unreachable after this many rejections by the network.
@@ -210,8 +210,8 @@ void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) 
   if (!refused) return;
   contact.next_try = now + contact.backoff.next();
   if (++contact.refusals < refusals_until_gone) return;
-  // A firewall may refuse only one of the two directions. So before this rank gives up the other one, that
-  // rank gets a turn to connect.
+  // A firewall may refuse only one of the two directions. So the other rank also gets a turn to connect
+  // before it is given up.
   if (now < both_tried_at_ && losses_.empty() && !any_left_) return;
   // If ranks have begun to leave, `rank` has probably left as well, and its goodbye is on its way through
   // other ranks.

@@ -61,7 +61,8 @@ Verdict Overlay::judge(const Hello& hello) const {
   if (presence_[hello.from] == Presence::left || stop_at_ != never) return Verdict::leaving;
   const int from = static_cast<int>(hello.from);
   const auto found = contacts_.find(from);
-  // A new connection replaces an open one: perhaps this rank has not noticed yet that the open one has ended.
+  // A new connection replaces an open one. The open one has probably ended, and this rank has not noticed
+  // yet.
   const meeting::OwnSide own{
       .connecting = found != contacts_.end() &&
                     (found->second.phase == Phase::connecting || found->second.phase == Phase::greeting)};

@@ -82,8 +82,7 @@ bool Stream::receive() {
     const std::size_t got = connection_.read(std::as_writable_bytes(std::span(buffer)), error);
     if (got == 0) return error == EAGAIN || end(error);
     received_.append(buffer.data(), got);
-  } while (connection_.has_pending());  // poll() does not report bytes that the connection has already taken
-                                        // from the socket
+  } while (connection_.has_pending());  // poll() does not report pending bytes
   return true;
 }
 

@@ -67,7 +67,7 @@ Result<std::unique_ptr<const TlsContext>> TlsContext::create(const Options& opti
   SSL_CTX* const context = made->context_;
   if (context == nullptr) return Status(Code::internal, "TLS: " + last_reason());
   // A key that is derived from the token works only with ciphers that use its hash, SHA-256. So only these
-  // are allowed.
+  // ciphers are allowed.
   const bool set =
       SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
       SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1 &&

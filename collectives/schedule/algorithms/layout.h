@@ -21,8 +21,8 @@ inline Slice sub_slice(const Slice& whole, std::uint64_t offset, std::uint64_t c
 // be negative, but not below -`size`.
 inline int shifted(int rank, int shift, int size) { return (rank + shift + size) % size; }
 
-// Returns the k of k-nomial patterns. It is at most 64, so that its product with the number of ranks fits
-// into an int.
+// Returns the k of k-nomial patterns. It is at least 2. It is at most 64, so that its product with the number
+// of ranks fits into an int.
 inline int radix_of(const Tuning& tuning) {
   return static_cast<int>(std::clamp<std::uint32_t>(tuning.radix, 2, 64));
 }

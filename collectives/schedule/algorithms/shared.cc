@@ -47,8 +47,8 @@ class Operands {
 // deep, p n copied or combined.
 //
 // A rank takes its own operand from its input, since other ranks that read its lane may hold the lane's cache
-// lines. Only if the output overwrites the input too early (in place, on ranks above 1) does the rank take
-// the operand from its lane.
+// lines. It takes the operand from its lane only if the output overwrites the input before that (in place, on
+// ranks above 1).
 void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
   const Operands operands(rounds, problem);
@@ -80,10 +80,10 @@ class Deal {
   std::uint64_t size_;
 };
 
-// This is a reduce-scatter of slices, then an all-gather of them. Each rank combines one slice of every
-// round, and the other ranks read the result from its window. Lane j of a rank's window holds that rank's
-// operand for the slice of rank j. The rank's own lane holds its result. Cost: two signals deep, 3 (p-1)/p n
-// copied or combined.
+// This is a reduce-scatter of slices, then an all-gather of the results. Each rank combines one slice of
+// every round, and the other ranks read the result from its window. Lane j of a rank's window holds that
+// rank's operand for the slice of rank j. The rank's own lane holds its result. Cost: two signals deep, 3
+// (p-1)/p n copied or combined.
 //
 // If `root` is not negative, only that rank gets the result, and it combines its own slices straight into the
 // output.

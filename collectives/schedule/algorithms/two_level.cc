@@ -26,10 +26,10 @@ std::string_view tree_or_chain(const Tuning& tuning) {
 
 // --- all_reduce ---
 
-// First comes a reduce-scatter inside each host. Then, for each place within a host, the ranks at that place
-// on all hosts run an all-reduce. Last comes an all-gather inside each host. The vector is cut into segments,
-// which may be in different stages at the same time. Cost: 2 ceil(log2 q) + 2 ceil(log2 H) rounds for H hosts
-// of q ranks; 2 (H-1)/H n bytes out of each host.
+// This has three stages: the ranks of each host run a reduce-scatter, then the ranks with the same place on
+// all hosts run an all-reduce, then the ranks of each host run an all-gather. The vector is cut into
+// segments, which may be in different stages at the same time. Cost: 2 ceil(log2 q) + 2 ceil(log2 H) rounds
+// for H hosts of q ranks; 2 (H-1)/H n bytes out of each host.
 void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const int hosts = at.topology.hosts();
