@@ -69,7 +69,7 @@ class Stream {
 };
 
 std::uint16_t port_of(const Descriptor& listener);
-// Starts connecting. Returns null if the attempt cannot even be started now.
+// Starts connecting. Returns null if no socket can be made; errno then says why.
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);
 
 }  // namespace tutti::liveness

@@ -66,7 +66,8 @@ Result<std::unique_ptr<const TlsContext>> TlsContext::create(const Options& opti
   made->context_ = SSL_CTX_new(TLS_method());
   SSL_CTX* const context = made->context_;
   if (context == nullptr) return Status(Code::internal, "TLS: " + last_reason());
-  // A derived key works only with ciphers that use its hash, so only ciphers with SHA-256 are allowed.
+  // A key that is derived from the token works only with ciphers that use its hash, SHA-256. So only these
+  // ciphers are allowed.
   const bool set =
       SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
       SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1 &&
