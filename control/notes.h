@@ -96,7 +96,7 @@ std::optional<ExpiredNote> decode_expired(std::string_view body);
 
 struct HereNote {
   std::uint32_t context = 0;
-  std::uint64_t sequence = 0;  // the operation that was asked for
+  std::uint64_t sequence = 0;  // the operation that the leader asked about
   std::uint64_t next = 0;      // the operation that the sender will issue next
 };
 std::string encode(const HereNote& note);

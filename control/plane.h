@@ -51,8 +51,8 @@ class ControlPlane {
   virtual void stop() = 0;
 
   // Sends a note to all other ranks. Notes of the same topic with the same `key` count as the same note,
-  // whichever rank sends them: each rank takes and passes on only the first. A note with the key zero never
-  // counts as the same as another.
+  // whichever rank sends them: each rank takes and passes on only the first. Each note with the key zero
+  // counts as a new note.
   virtual void publish(std::uint32_t topic, std::uint64_t key, std::string body) = 0;
   // Sends a note to one rank, through others if necessary.
   virtual void send(int rank, std::uint32_t topic, std::string body) = 0;

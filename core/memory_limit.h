@@ -7,7 +7,7 @@
 namespace tutti {
 
 // `MemoryLimits` says how much memory this process can ever have. A process can allocate more than that, but
-// the kernel kills processes once they use it.
+// the kernel kills processes once they use more.
 struct MemoryLimits {
   std::uint64_t machine = 0;   // memory and swap of the machine
   std::uint64_t group = 0;     // limit of the control groups (v1 or v2) that the process is in

@@ -29,8 +29,8 @@ constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
 constexpr std::size_t burst_length = 16;
 constexpr std::size_t small = 8;
-// Messages of both sizes are sent only after a handshake, not eagerly. They are large enough to measure a
-// slope. The smaller size is typical for the segments of pipelines.
+// These two sizes are large enough to measure a slope. The smaller one is typical for the segments of
+// pipelines.
 constexpr std::size_t medium = 64 << 10;
 constexpr std::size_t large = 320 << 10;
 

@@ -14,8 +14,8 @@ namespace tutti {
 // to the other ranks. A class without such a pair keeps its costs from `shipped`. If `measuring` is false,
 // nothing is measured, and all ranks use rank 0's `shipped`.
 //
-// This is collective and blocks: every rank must call it, on a communicator that is used for nothing else.
-// Throws `Error` if the communicator fails.
+// Every rank must call this function, and it blocks. The communicator must be used for nothing else. Throws
+// `Error` if the communicator fails.
 CostModel agree_on_costs(Communicator& communicator, const Topology& topology, const CostModel& shipped,
                          bool measuring);
 

@@ -62,7 +62,7 @@ struct Problem {
 // their spans refer to.
 bool same_schedule(const Problem& a, const Problem& b);
 
-// `Tuning` holds the knobs of an algorithm, agreed by all ranks.
+// `Tuning` holds the knobs of an algorithm. They are equal on all ranks.
 struct Tuning {
   std::uint32_t radix = 2;          // k of k-nomial trees and of dissemination
   std::uint64_t segment_bytes = 0;  // pipeline unit; 0: do not segment

@@ -12,8 +12,8 @@
 namespace tutti::security {
 namespace {
 
-// If a write has several parts with up to this many bytes in all, they are first copied into one buffer. The
-// kernel takes longer to read a list of buffers.
+// If a write has several parts with up to this many bytes in all, they are first copied into one buffer. That
+// is faster than to give the kernel a list of buffers.
 constexpr std::size_t gathered_bytes = 512;
 constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
 
@@ -42,7 +42,7 @@ class Message {
   msghdr header_{};
 };
 
-// Makes a system call, again and again while signals interrupt it. Returns how many bytes it moved.
+// Makes a system call, and repeats it when a signal has interrupted it. Returns how many bytes it moved.
 template <class Call>
 std::size_t moved(Call call, int& error) {
   ssize_t result = 0;

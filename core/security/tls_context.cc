@@ -18,8 +18,8 @@ std::string last_reason() {
   return text == nullptr ? "unknown reason" : text;
 }
 
-// Explains why a file cannot be used, since OpenSSL's own reasons ("system lib", "PEM lib") are of no use.
-// `thing` is what the file should hold.
+// Says why a file cannot be used. OpenSSL's own reasons ("system lib", "PEM lib") do not help a user. `thing`
+// is what the file should hold.
 Status bad_file(const char* variable, const std::string& path, const char* thing) {
   const bool readable = access(path.c_str(), R_OK) == 0;
   const std::string unreadable = readable ? "" : error_text(errno);

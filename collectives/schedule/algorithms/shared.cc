@@ -85,8 +85,8 @@ class Deal {
 // rank's operand for the slice of rank j. The rank's own lane holds its result. Cost: two signals deep, 3
 // (p-1)/p n copied or combined.
 //
-// If `root` is not negative, only that rank gets the result, and it combines its own slices straight into the
-// output.
+// If `root` is not negative, only that rank gets the result. It combines its slice of each round straight
+// into its output.
 void slices(ScheduleBuilder& builder, const Problem& problem, int root) {
   const int r = problem.rank;
   const auto p = static_cast<std::uint64_t>(problem.size);

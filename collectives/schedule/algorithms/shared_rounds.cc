@@ -38,7 +38,7 @@ Rounds::Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOpt
   const std::uint64_t whole = options.count / round_ / rounds_per_repeat;
   if (options.repeatable && whole > 1) repeats_ = whole;
   // All ranks request a slice of the same size, even those that use only a part of it. The size decides
-  // whether data moves through slots, pages or windows, so all ranks must have the same.
+  // whether data moves through slots, pages or windows, so it must be equal on all ranks.
   builder_.window(problem.rank, 0, std::min(rounds_, options.depth) * options.lanes * unit_);
 }
 

@@ -19,8 +19,8 @@ struct TreeNode {
   int first = 0;    // ranks [first, last) of this subtree
   int last = 0;
   // Children with the largest subtrees come first. Within a level, the children to the left of this rank come
-  // before those to the right, and on each side the most distant child comes first. So if ranges are merged
-  // in reverse order, each child's range adjoins the range that has been merged already.
+  // before those to the right, and on each side the most distant child comes first. Algorithms merge the
+  // ranges of the children in reverse order. Then each range adjoins what has been merged already.
   std::vector<Child> children;
 };
 
