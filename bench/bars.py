@@ -75,13 +75,13 @@ BARS = (
 )
 
 
-STEP_NS = 60  # the most that the executor may add to a step of any kind
+STEP_NS = 60  # the most nanoseconds that the executor may add to the work of a step
 
 
 @dataclass(frozen=True)
 class Ideal:
-    """Names the least time that the machine could need for a cell. perf_limits measures this time, which then counts as
-    the time of a peer."""
+    """Names a lower limit for the time of a cell on this machine. perf_limits measures this limit, and the evaluation
+    treats it like the time of a peer."""
 
     name: str
     ours: tuple  # the variants of tutti whose times are compared with this least time

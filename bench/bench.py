@@ -1,4 +1,4 @@
-"""Measures tutti and its peers in turn and evaluates the results. `./dev bench` runs this program.
+"""Measures tutti and its peers (other libraries) in turn, and evaluates the results. `./dev bench` runs this program.
 
 Each round measures everything once. For each group of collectives and each number of ranks the peers take turns (A B C
 ..., and the next round begins with B). So changes of the machine's speed affect all peers alike. Each launch appends

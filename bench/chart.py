@@ -44,7 +44,7 @@ def time_words(microseconds):
 
 
 def _range(values):
-    """Returns two exponents: those of the powers of ten just below and just above all values."""
+    """Returns (low, high), so that all values lie between 10**low and 10**high."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return low, max(high, low + 1)
 

@@ -21,7 +21,8 @@ struct EndpointOptions {
 };
 
 // An `Endpoint` is one of two ranks that exchange messages over a transport. It uses Mesh and Driver
-// directly, without a communicator. The thread that waits drives the messages. A failure ends the program.
+// directly, without a communicator. A thread that waits for a message also drives the transport. A failure
+// ends the program.
 class Endpoint final : private ContextEvents {
  public:
   explicit Endpoint(EndpointOptions options);

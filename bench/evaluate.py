@@ -111,7 +111,8 @@ def _mean(figures, bar):
         if bar.size_class.has(cell):
             for number, ratio in figures.ratios(cell, bar.ours, (bar.peer,)).items():
                 by_round.setdefault(number, {})[cell] = math.log(ratio) if ratio < math.inf else math.inf
-    # Rounds that were cut short are left out. The mean is over the cells that all other rounds have.
+    # A round that was cut short lacks many cells and is left out. The mean covers the cells that all remaining rounds
+    # have.
     most = max(map(len, by_round.values()), default=0)
     whole = [logs for logs in by_round.values() if len(logs) >= 0.9 * most]
     common = set.intersection(*map(set, whole)) if whole else ()

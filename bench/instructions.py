@@ -1,4 +1,5 @@
-"""Counts the instructions of an all_reduce of 8 bytes by folder of the source tree. Load on the machine has no effect.
+"""Counts the instructions of an all_reduce of 8 bytes, for each folder of the source tree. Other load on the machine
+does not change these counts.
 
 Every rank runs under callgrind, once with FEW and once with MANY operations. The difference between rank 0's two
 counts, divided by MANY - FEW, is the count of one operation, without the program's start and end. Ranks do not poll
@@ -36,7 +37,8 @@ def layer_of(file, root):
 
 
 def count(profile, root):
-    """Reads the instructions of each layer from callgrind's file. Inlined code belongs to the function around it."""
+    """Reads the instructions of each layer from callgrind's file. Inlined code counts as part of the function around
+    it."""
     names, totals = {}, defaultdict(int)
     file, skip = "", False
     for line in profile.read_text(errors="replace").splitlines():
@@ -46,7 +48,8 @@ def count(profile, root):
                 names[found[1]] = found[2]
             file = names[found[1]]
         elif line.startswith(("fi=", "fe=", "cfi=", "cfl=")):
-            # The lines below still count for `file`. But this line may define a number that a later fl= line uses.
+            # The counts that follow still belong to `file`. But this line may define the number of a file name, which a
+            # later fl= line uses.
             inner = re.match(r"\w+=\((\d+)\)(?: (.*))?", line)
             if inner[2]:
                 names[inner[1]] = inner[2]
@@ -103,7 +106,7 @@ def transports(programs):
 
 
 def measure(programs, profiled, root, say):
-    """Maps each case to a dict of each layer's instructions per operation. Each number is the median of several runs."""
+    """Returns the instructions per operation, as case -> layer -> count. Each count is the median of several runs."""
     found = {}
     available = transports(programs)
     for name, (ranks, transport) in CASES.items():

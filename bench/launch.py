@@ -14,7 +14,7 @@ TERMINATE_S = 3  # seconds between SIGTERM and SIGKILL
 @dataclass
 class Launch:
     lines: list  # of stdout
-    others_pct: float  # how much of the machine other processes used during the launch
+    others_pct: float  # the share of the machine's processor time that other processes used, in percent
     seconds: float
     stalled: bool  # we ended the launch, since it printed nothing for too long
     status: int  # the worst exit status
@@ -59,7 +59,8 @@ def _process_table():
 
 
 def _descendants(pids):
-    """Maps the pids in `pids`, and the pids of all descendants, to start times, which tell reused pids apart."""
+    """Maps each of `pids`, and the pid of each descendant, to the process's start time. A reused pid has another start
+    time."""
     table = _process_table()
     found = {pid: table[pid][1] for pid in pids if pid in table}
     grown = True

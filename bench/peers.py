@@ -13,7 +13,8 @@ from results import COLLECTIVES
 
 @dataclass(frozen=True)
 class Place:
-    """Names the folders where a launch finds its programs (build/<preset>/bin) and may keep files."""
+    """Names two folders: one with the programs of a launch (build/<preset>/bin), and one where the launch may keep
+    files."""
 
     programs: Path
     scratch: Path

@@ -62,7 +62,8 @@ class Bare {
   std::vector<std::byte> memory_;
 };
 
-// `Line` has two cache lines, one for each process to write in turn. Nothing through shared memory is faster.
+// `Line` has two cache lines. The processes take turns, and each writes its own line. No round trip through
+// shared memory is faster.
 class Line {
  public:
   Line(std::atomic<std::uint64_t>* words, bool first) : words_(words), first_(first) {}
@@ -116,8 +117,8 @@ std::pair<int, int> connected_pair() {
   return {client, server};
 }
 
-// Exchanges the addresses of the two transports over the bare connection. Each process makes its transport
-// after the fork, so the other process does not know the address.
+// Exchanges the addresses of both processes' transports over the bare connection. Each process makes its
+// transport after the fork, so the other process does not know the address.
 std::vector<PeerInfo> introduce(int rank, int bare, const Transport& transport) {
   std::vector<PeerInfo> peers(2);
   char mine[128] = {}, theirs[128] = {};

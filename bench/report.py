@@ -32,7 +32,8 @@ def machine():
 
 
 def failing_cells(found):
-    """Returns rows (cell, pair, estimate, bar), highest ratio first. `bar` is the highest bar that the cell breaks."""
+    """Returns rows (cell, pair, estimate, bar), highest ratio first. If the ratio is above several bars, `bar` is the
+    highest of these."""
     worst = {}
     for verdict in found:
         for cell, peer, ratio in verdict.failing:
@@ -52,7 +53,8 @@ def _verdict(verdict):
 
 
 def verdicts(figures, most=None):
-    """Returns a table with a row for each bar. A second table has up to `most` of the worst cells above a bar."""
+    """Returns a table with a row for each bar. A second table lists cells above a bar, the worst first, at most `most`
+    of them."""
     found = judge(figures)
     text = table(["bar", "found", "verdict"], [[v.words, v.found, _verdict(v)] for v in found],
                  ["---", "---", "---"])
@@ -133,7 +135,8 @@ def medians(figures):
 
 
 def charts(figures):
-    """Maps file names to SVG charts of time over size, for each number of ranks and for all_reduce alone."""
+    """Returns SVG charts of time over size, by file name: one for each number of ranks, and one for all_reduce
+    alone."""
     lines = {}
     for peer, cell, median in medians(figures):
         if cell.bytes:
@@ -148,8 +151,8 @@ def charts(figures):
 
 
 def micro(found):
-    """Returns a table of names, times and, where known, rates or times of a step. The first row has the slowest
-    step."""
+    """Returns a table of names and times. Some rows also have a rate or the time of a step. The first row compares the
+    slowest step with its limit."""
     rows = []
     slowest = max((record["per_step"] * 1e9 for record in found.values() if "per_step" in record), default=None)
     if slowest is not None:
@@ -166,7 +169,7 @@ def micro(found):
 
 
 def instructions(counts):
-    """Returns a row for each layer that executes instructions."""
+    """Returns a table with a row for each layer that executes instructions."""
     layers = [layer for layer in LAYERS if any(count.get(layer, 0) >= 1 for count in counts.values())]
     rows = [[f"`{layer}/`" if layer not in ("program", "libraries") else layer,
              *[str(round(count[layer])) for count in counts.values()]] for layer in layers]

@@ -43,6 +43,7 @@ target_include_directories(tutti_asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
 target_compile_definitions(tutti_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
 target_link_libraries(tutti_asio INTERFACE Threads::Threads)
 if(TUTTI_SANITIZE MATCHES thread)
-  # This turns off Asio's fences around handlers. ThreadSanitizer does not understand fences, so g++ rejects them.
+  # This turns off Asio's fences around handlers. ThreadSanitizer does not understand fences, so g++ rejects them in
+  # this build.
   target_compile_definitions(tutti_asio INTERFACE ASIO_DISABLE_FENCED_BLOCK)
 endif()

@@ -55,7 +55,8 @@ if(TUTTI_INSTALL)
   install(EXPORT tutti NAMESPACE tutti:: DESTINATION ${package_dir} FILE tutti-shared.cmake)
   install(EXPORT tutti_static NAMESPACE tutti:: DESTINATION ${package_dir} FILE tutti-static.cmake)
 
-  # A project that uses tutti_static has to find these packages too. The target spdlog::spdlog is in the package spdlog.
+  # A project that uses tutti_static has to find these packages too. A target's name begins with its package's name:
+  # spdlog::spdlog is in the package spdlog.
   set(packages ${TUTTI_EXTERNAL})
   list(FILTER packages INCLUDE REGEX "::")
   list(TRANSFORM packages REPLACE "::.*" "")

@@ -53,8 +53,8 @@ Registration Communicator::register_memory(std::span<std::byte> memory) {
 Allocation::Allocation(std::shared_ptr<Group> group, std::shared_ptr<GroupMemory> memory)
     : group_(std::move(group)), memory_(std::move(memory)) {}
 
-// The group keeps another reference until all ranks have released the memory. So this function does not drop
-// the segment. The driving thread does, because no other thread may.
+// The group keeps another reference until all ranks have released the memory. So `memory_.reset()` does not
+// free the memory here. The driving thread frees it later, because no other thread may.
 void Allocation::let_go() {
   GroupMemory* const memory = memory_.get();
   const bool shared = registered();

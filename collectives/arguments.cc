@@ -17,7 +17,8 @@ Status no_type(DataType type) {
   return invalid(std::to_string(static_cast<int>(type)) + " is not a data type");
 }
 
-// Sizes in bytes saturate at this value, the largest size of an object, instead of wrapping around.
+// Sums and products of counts saturate at this value, the largest size of an object, instead of wrapping
+// around.
 constexpr std::uint64_t too_much = std::numeric_limits<std::ptrdiff_t>::max();
 
 std::uint64_t product(std::uint64_t a, std::uint64_t b) {
@@ -30,7 +31,7 @@ std::uint64_t total(std::span<const std::uint64_t> counts) {
   return sum;
 }
 
-// No element has more than eight bytes, and no memory has room for a quintillion elements.
+// Returns whether memory could have room for `count` elements. No element has more than eight bytes.
 bool fits_memory(std::uint64_t count) { return count < too_much / 8; }
 
 // A `Context` is a call on one rank.
@@ -130,8 +131,8 @@ Status check_size(const char* side, std::uint64_t have, std::uint64_t need, cons
   return have == need && (need == 0 || data != nullptr) ? Status() : wrong_size(side, have, need);
 }
 
-// Checks that the buffers lie in the same memory, and are exactly in place or do not overlap at all. If one
-// buffer is a block of the other, "in place" means that it lies where that block lies.
+// Checks that both buffers lie in the same memory, and that they are either in place or do not overlap at
+// all. If one buffer corresponds to a block of the other, "in place" means that it is exactly that block.
 Status check_overlap(const Context& c, Problem& problem) {
   const ConstBuffer& in = c.call.in;
   const Buffer& out = c.call.out;
@@ -188,7 +189,7 @@ Problem problem_of(const Context& c) {
   problem.agrees = is_reduction(call.kind) && op == ReduceOp::Kind::user;
   problem.input_counts = call.in_counts;
   problem.output_counts = call.out_counts;
-  // Away from the root, only a rank's own count is known: the size of its buffer.
+  // Ranks other than the root know only their own count: the size of their buffer.
   if (!c.is_root() && call.kind == CollectiveKind::gather_v) problem.output_counts = {&call.in.count, 1};
   if (!c.is_root() && call.kind == CollectiveKind::scatter_v) problem.input_counts = {&call.out.count, 1};
   return problem;

@@ -27,7 +27,7 @@ inline bool is_plain(const CallOptions& options) {
   return options.algorithm.empty() && options.stream == nullptr && options.region == nullptr;
 }
 
-// Returns the memory in which the buffers lie that this rank uses.
+// Returns the memory that holds the buffers of this rank.
 Memory memory_of(const Call& call, int rank, int size);
 
 // Returns the values of a call that must be equal on all ranks. The arguments of `call` need not be valid.
@@ -42,8 +42,8 @@ Result<Problem> check(const Call& call, int rank, int size);
 // unsupported if the buffer lies in device memory.
 Status check(const Transfer& transfer, int size);
 
-// These return the errors of a call that passes something that nothing here can use: a registered region, a
-// stream or device memory. `why` says why no library carries out the call; for messages it is `no_messages`.
+// These return the error for a call with a registered region, a stream or device memory that nothing here can
+// use. `why` says why no library carries out the call; for messages it is `no_messages`.
 inline constexpr std::string_view no_messages = "no library carries out messages";
 Status useless_region();
 Status useless_stream(std::string_view why);

@@ -43,8 +43,8 @@ class TracedWait {
   Trace::Event event_;
 };
 
-// Returns the error of a wait that has ended early because no progress can be made; ok if progress can be
-// made.
+// Returns why a wait can make no progress (this process is a forked child, or the driver has failed). Returns
+// ok if it can.
 Status stuck(Operation& operation) {
   Driver& driver = operation.engine().driver;
   if (driver.forked()) return forked_child().with_context(operation.describe());
@@ -89,7 +89,7 @@ bool Work::wait_for(std::chrono::nanoseconds timeout) {
   return true;
 }
 
-// This thread must drive here, because then the operation cannot end during the call.
+// This thread drives during the call, so that no other thread can end the operation meanwhile.
 void Work::wait_on(void* stream) {
   if (operation_ == nullptr) return;
   Driver& driver = operation_->engine().driver;

@@ -12,8 +12,8 @@ namespace tutti {
 
 namespace {
 
-// Returns whether a decision answers a note. A refusal concerns only one attempt, since another attempt may
-// follow.
+// Returns whether `decision` answers the note `asked`. A refusal answers only notes of its own attempt, since
+// another attempt may follow.
 bool concerns(const ShrinkNote& decision, const ShrinkNote& asked) {
   return decision.kind != ShrinkNote::Kind::refuse || decision.attempt == asked.attempt;
 }
@@ -45,7 +45,7 @@ void ControlDesk::start(std::unique_ptr<ControlPlane> plane) {
 void ControlDesk::stop() {
   if (plane_ == nullptr) return;
   plane_->stop();
-  const DriverGuard guard(driver_);  // when it is destroyed, it runs the tasks that were posted last
+  const DriverGuard guard(driver_);  // its destructor runs the tasks that were posted last
 }
 
 // --- on the plane's thread ---
@@ -124,8 +124,8 @@ void ControlDesk::read_note(const ControlNote& note) {
 }
 
 // Answers a shrink note about a communicator that this rank has finished shrinking, or that does not exist
-// any more. The oldest ranges of `closed_` may have been merged, so `closed_` may also contain a communicator
-// that still exists.
+// any more. The oldest ranges of `closed_` may have been merged. So `closed_` may also contain a communicator
+// that still exists, and `alive` must be checked as well.
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;
@@ -147,7 +147,7 @@ void ControlDesk::act() {
   for (ControlClient* client : clients_) client->act_on_failure();
 }
 
-// A member may have been lost since the ranks agreed on the members.
+// If a member was lost after the ranks agreed on the members, the new communicator fails at once.
 void ControlDesk::add(ControlClient& client) {
   clients_.push_back(&client);
   if (fenced_) client.fail(why_fenced_);

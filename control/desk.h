@@ -35,7 +35,7 @@ class ControlDesk final : public ControlEvents {
   // Says goodbye to the other ranks. The caller must not be the driving thread.
   void stop();
 
-  // Returns whether the plane runs and this rank has not been given up.
+  // Returns whether the plane runs, and the other ranks have not given up this one.
   bool listens() const { return plane_ != nullptr && !fenced_; }
   // These add and remove a communicator, at the beginning and the end of its life.
   void add(ControlClient& client);
@@ -45,8 +45,9 @@ class ControlDesk final : public ControlEvents {
   // Tells the other members (world ranks) of a communicator that this rank will not be in it. Some of them
   // may have made the communicator already, or may make it later.
   void renounce(std::uint32_t context, const std::vector<int>& members, const Status& why);
-  // These send a note as ControlPlane does. The receiving rank passes it to `ControlClient::on_note`. Any
-  // thread may call them once there is a communicator. Without a plane they do nothing.
+  // These functions send a note, like the functions of ControlPlane with the same names. The receiving rank
+  // passes it to `ControlClient::on_note`. Any thread may call them once there is a communicator. Without a
+  // plane they do nothing.
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int rank, std::uint32_t topic, std::string body);
   // These return whether a rank has been lost, and whether it has said goodbye.

@@ -20,11 +20,11 @@ enum ControlTopic : std::uint32_t {
   topic_blocked = 2,  // CallNote, to all: the sender has waited in this call for a long time
   topic_expired = 3,  // ExpiredNote, to the leader: an operation's time limit has expired
   topic_where = 4,    // CallNote, to all: the leader asks which ranks have reached this call
-  topic_here = 5,     // HereNote, the answer
+  topic_here = 5,     // HereNote: the answer to topic_where
   topic_shrink = 6,   // ShrinkNote, between members
-  topic_unused = 7,   // only a context: no member uses its communicator's shared memory any more
+  topic_unused = 7,   // only the context of a communicator whose shared memory no member uses any more
   topic_differs = 8,  // CallNote, to all: calls differ, and the sender asks all ranks for theirs
-  topic_called = 9,   // CallNote, the answer
+  topic_called = 9,   // CallNote: the answer to topic_differs
 };
 
 // A `NoteWriter` appends fields to a body.
@@ -96,7 +96,7 @@ std::optional<ExpiredNote> decode_expired(std::string_view body);
 
 struct HereNote {
   std::uint32_t context = 0;
-  std::uint64_t sequence = 0;  // the operation that was asked for
+  std::uint64_t sequence = 0;  // the operation that the leader asked about
   std::uint64_t next = 0;      // the operation that the sender will issue next
 };
 std::string encode(const HereNote& note);
@@ -126,8 +126,9 @@ struct ShrinkNote {
   // propose, commit: the place of the survivors' shared memory, if they share any; join: not empty if the
   // sender shares memory with the other ranks of its host
   std::optional<std::uint64_t> place;
-  std::vector<bool> members;  // join: unreachable for the sender; propose, commit, refuse: those that stay
-  std::vector<bool> spared;   // propose, commit: those that leave voluntarily
+  // join: the members that the sender cannot reach; propose, commit, refuse: the members that stay
+  std::vector<bool> members;
+  std::vector<bool> spared;  // propose, commit: those that leave voluntarily
 };
 std::string encode(const ShrinkNote& note);
 std::optional<ShrinkNote> decode_shrink(std::string_view body);

@@ -21,8 +21,8 @@ inline Status given_up(const std::string& self, int rank, const std::string& why
   return Status(Code::aborted, self + " was given up by the other ranks and stays excluded: " + why, rank);
 }
 
-// `ControlEvents` receives the notifications of a control plane, on the plane's own thread. All calls must
-// return soon, and none may call `start` or `stop`.
+// `ControlEvents` receives the notifications of a control plane, on the plane's own thread. Its functions
+// must return soon, and must not call the plane's `start` or `stop`.
 class ControlEvents {
  public:
   virtual ~ControlEvents() = default;
@@ -45,14 +45,14 @@ class ControlPlane {
  public:
   virtual ~ControlPlane() = default;
 
-  // Starts the plane, once. `events` is called from now on until `stop` returns.
+  // Starts the plane. Must be called only once. The plane calls `events` from now on until `stop` returns.
   virtual void start(ControlEvents& events) = 0;
   // Says goodbye and ends, after half a second at the latest. A second call does nothing.
   virtual void stop() = 0;
 
   // Sends a note to all other ranks. Notes of the same topic with the same `key` count as the same note,
-  // whichever rank sends them: each rank takes and passes on only the first. Notes with the key zero are all
-  // different.
+  // whichever rank sends them: each rank takes and passes on only the first. Each note with the key zero
+  // counts as a new note.
   virtual void publish(std::uint32_t topic, std::uint64_t key, std::string body) = 0;
   // Sends a note to one rank, through others if necessary.
   virtual void send(int rank, std::uint32_t topic, std::string body) = 0;

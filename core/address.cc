@@ -100,8 +100,8 @@ struct Resolution::Lookup {
     }
   }
   // Resolves `host` on a thread of its own, since getaddrinfo() cannot be cancelled and a slow name service
-  // must not use up the caller's time. If the answer takes too long, the caller does not wait for the thread.
-  // So the thread touches only `lookup`.
+  // must not use up the caller's time. The caller may give up and go on before the thread ends, so the thread
+  // touches only `lookup`.
   static void run(const std::shared_ptr<Lookup>& lookup, const std::string& host) {
     addrinfo hints = {};
     hints.ai_family = AF_UNSPEC;

@@ -12,8 +12,8 @@
 namespace tutti {
 
 // A `Call` is one call of a collective as the user makes it. It does not own the elements, the reduction or
-// the counts. A buffer that this rank does not need (the output of a reduce on a rank other than the root) is
-// ignored.
+// the counts. A buffer that this rank does not need is ignored (for example the output of a reduce on a rank
+// other than the root).
 struct Call {
   CollectiveKind kind = CollectiveKind::barrier;
   Composite part_of = Composite::none;

@@ -95,7 +95,7 @@ struct Assign {
   }
 };
 
-// `Print` gives the canonical text of a member: equal values give equal text.
+// `Print` returns the text of a member's value. Equal values have equal texts.
 struct Print {
   const Config& config;
 
@@ -130,8 +130,8 @@ const Config::Variable* find(std::string_view name) {
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == text.npos; }
 
-// Returns whether a blank value is an error. A token that a script leaves empty by mistake must not open the
-// ports to everybody.
+// Returns whether a blank value of this variable is an error. That is so for tokens. If a script leaves a
+// token empty by mistake, the ports must not be open to everybody.
 bool may_not_be_blank(const Config::Variable& variable) {
   return variable.member == Config::Member(&Config::token) ||
          variable.member == Config::Member(&Config::token_file);

@@ -13,7 +13,7 @@ struct Unit {
   std::uint64_t factor;
 };
 
-// Both tables have the largest unit first, since the formatters need that order.
+// Both tables have the largest unit first, since the formatters use the first unit that fits.
 constexpr std::array<Unit, 6> duration_units = {{{"h", 3'600'000'000'000},
                                                  {"m", 60'000'000'000},
                                                  {"s", 1'000'000'000},

@@ -11,9 +11,9 @@ struct ControlGroup {
   bool unified;  // v2, where all controllers share one folder
 };
 
-// Returns the groups by which `controller` ("memory", "cpu") limits this process. Each group stands before
-// the groups that contain it. In a container, the kernel may report paths that exist only on the host. The
-// last group is then the container's own. `root` is the folder that holds /proc and /sys, for tests.
+// Returns the groups by which `controller` ("memory", "cpu") limits this process. Each group comes before the
+// groups that contain it. In a container, the kernel may report paths that exist only on the host. The last
+// group is then the container's own. `root` is the folder that holds /proc and /sys; only tests pass one.
 std::vector<ControlGroup> control_groups(const std::string& controller, const std::string& root = "");
 
 }  // namespace tutti

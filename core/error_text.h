@@ -9,8 +9,8 @@ namespace tutti {
 // process or the host has none left, and which limit the user can raise.
 std::string error_text(int error);
 
-// Returns how many times so far `error_text` has said that this process has no descriptors left. The number
-// helps to find the cause when other threads only notice a timeout.
+// Returns how many times so far `error_text` has said that this process has no descriptors left. If the
+// number grew during a call that failed, missing descriptors may be the cause.
 std::uint64_t descriptor_shortages();
 
 }  // namespace tutti

@@ -17,8 +17,8 @@ namespace tutti {
 // A `Composite` is a user's call that consists of several collectives.
 enum class Composite : std::uint8_t { none, init, split, allocate, group, offload };
 
-// A `Fingerprint` describes a call; it must be equal on all ranks of a collective. It travels in every
-// message header, so that a rank that makes another call gets an error that describes both calls.
+// A `Fingerprint` describes a call. It must be equal on all ranks of a collective. Every message header
+// carries it, so a rank that makes a different call gets an error that describes both calls.
 //
 // Fields that the kind does not use (the root of an all_reduce) stay at their defaults, so they never differ.
 struct Fingerprint {
@@ -44,7 +44,7 @@ static_assert(max_ranks < 1 << 22);
 // since each rank knows only its own counts (the other _v kinds) or there is nothing to count (barrier).
 enum class Counted : std::uint8_t { share, digest, nothing };
 Counted counted(CollectiveKind kind);
-// Returns a digest of counts. Any change to the counts, or to their order or number, changes it.
+// Returns a digest of counts. It depends on every count, and on the order and the number of the counts.
 std::uint64_t digest_of(std::span<const std::uint64_t> counts);
 
 // Returns the name of the call that the user made, such as "all_reduce" or "split".

@@ -17,11 +17,11 @@ constinit std::atomic<std::uint32_t> forks_so_far{0};
 
 namespace {
 
-// There is one `Registry` per process, since fork() copies the whole process. It is never destroyed, since
-// threads may still use it while the process exits.
+// A process has only one `Registry`, since fork() copies the whole process. The registry is never destroyed,
+// since threads may still use it while the process exits.
 struct Registry {
-  // A thread that forks waits for this mutex. So the mutex is held only while the containers change, never
-  // during a call that may wait for such a thread.
+  // fork() waits for this mutex. So the mutex is held only while the containers change, and never during a
+  // call that may wait for a thread that forks.
   std::mutex mutex;
   std::vector<int> descriptors;
   std::map<void*, std::size_t> memory;  // sizes in bytes, by start address

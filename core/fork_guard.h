@@ -26,9 +26,9 @@ void release_memory(void* start);
 
 extern constinit std::atomic<std::uint32_t> forks_so_far;
 
-// Returns the number of forks between the first process of the program and this one. An object that saves
-// this number at its creation can later tell by one load whether it is in a forked child, where its threads
-// do not exist.
+// Returns the number of forks between the first process of the program and this one. An object can save this
+// number when it is created. If `fork_generation` later returns another number, the object is in a forked
+// child, where its threads do not exist.
 inline std::uint32_t fork_generation() { return forks_so_far.load(std::memory_order_relaxed); }
 
 // Drops the handle of a thread that exists only in the parent of this forked child. The thread is neither

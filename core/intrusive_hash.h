@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// An `IntrusiveHash` is a hash table of nodes that contain their own links and keys. It allocates only when
-// it grows. `Traits` has `hash(node)`, and the links `next(node)` and `previous(node)` as references to
+// An `IntrusiveHash` is a hash table of nodes that contain their own links and keys. It allocates memory only
+// when it grows. `Traits` has `hash(node)`, and the links `next(node)` and `previous(node)` as references to
 // pointers.
 template <class T, class Traits>
 class IntrusiveHash {
@@ -30,7 +30,8 @@ class IntrusiveHash {
     --size_;
   }
 
-  // Returns the first node with that hash for which `matches(node)` is true, or null.
+  // Returns the first node in the bucket of `hash` for which `matches(node)` is true, or null. `matches` must
+  // compare the keys, since a bucket may hold nodes with other hashes.
   template <class Matches>
   T* find(std::uint64_t hash, Matches matches) {
     if (size_ == 0) return nullptr;
@@ -58,7 +59,7 @@ class IntrusiveHash {
   }
 
  private:
-  // The upper bits are used, since they are the best bits of a multiplicative hash.
+  // The upper half of the hash chooses the bucket, since it holds the best bits of a multiplicative hash.
   T*& bucket(std::uint64_t hash) { return buckets_[(hash >> 32) & (buckets_.size() - 1)]; }
 
   void link(T& node) {

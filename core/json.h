@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// A `JsonWriter` writes JSON piece by piece. Text that is not UTF-8 is written as valid UTF-8, so that any
+// A `JsonWriter` writes JSON piece by piece. It replaces bytes that are not UTF-8 by U+FFFD, so that any
 // parser accepts the result. The caller must end every object and array.
 class JsonWriter {
  public:
@@ -14,7 +14,7 @@ class JsonWriter {
   JsonWriter& end_object() { return close('}'); }
   JsonWriter& begin_array() { return open('['); }
   JsonWriter& end_array() { return close(']'); }
-  // Writes a key. Inside an object, each value needs one before it.
+  // Writes a key. Inside an object, each value needs a key before it.
   JsonWriter& key(std::string_view name);
 
   JsonWriter& value(std::string_view text);

@@ -100,7 +100,7 @@ Status configure(Level level, const std::string& file) {
   if (file.empty()) {
     target = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   } else {
-    std::error_code ignored;  // if this fails, opening the file fails as well
+    std::error_code ignored;  // if this fails, opening the file fails too
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
     Result<Descriptor> opened = open_to_append(file);
     if (!opened.ok()) return opened.status().with_context("cannot log to '" + file + "'");
@@ -131,8 +131,8 @@ void write(Level level, std::string_view text) {
     logger = sink().logger;
   }
   const FileSizeSignalBlocked no_signal;
-  // spdlog catches the exceptions of its sinks (such as a full disk), and reports them on stderr once a
-  // second at most.
+  // If the sink throws, for example because the disk is full, spdlog catches the exception and reports it on
+  // stderr, at most once a second.
   logger->log(spdlog::level::info, printable(prefix(level) + std::string(text)));
 }
 

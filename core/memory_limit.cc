@@ -43,8 +43,8 @@ std::uint64_t resource_limit(decltype(RLIMIT_AS) resource) {
   return known && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : unlimited;
 }
 
-// Returns the number of this process's namespace of control groups. Equal names of groups mean the same
-// group only within one namespace.
+// Returns the number of this process's namespace of control groups. Two processes with equal group names are
+// in the same group only if they are in the same namespace.
 std::uint64_t namespace_of(const std::string& root) {
   struct stat info {};
   return stat((root + "/proc/self/ns/cgroup").c_str(), &info) == 0 ? info.st_ino : 0;

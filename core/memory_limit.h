@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// `MemoryLimits` says how much memory this process can ever have. Allocating more than that succeeds, but the
-// kernel kills processes once they use it.
+// `MemoryLimits` says how much memory this process can ever have. A process can allocate more than that, but
+// the kernel kills processes once they use more.
 struct MemoryLimits {
   std::uint64_t machine = 0;   // memory and swap of the machine
   std::uint64_t group = 0;     // limit of the control groups (v1 or v2) that the process is in
@@ -17,7 +17,7 @@ struct MemoryLimits {
 };
 
 // Returns the limits. A limit that is not known counts as unlimited. `root` is the folder that holds /proc
-// and /sys, for tests.
+// and /sys; only tests pass one.
 MemoryLimits memory_limits(const std::string& root = "");
 
 // Returns how many bytes of shared memory this process may map now and touch later. This is the least of

@@ -20,7 +20,8 @@ sigset_t file_size_signal() {
   return signals;
 }
 
-// Returns why an opened file is not a regular file with one name, or an empty text if it is.
+// Returns an empty text if an opened file is a regular file with only one name. Otherwise the text says why
+// it is not.
 std::string why_not_alone(const struct stat& info) {
   if (!S_ISREG(info.st_mode)) return "it is not a regular file";
   return info.st_nlink > 1 ? "it is a hard link, a file with other names" : "";
@@ -28,15 +29,15 @@ std::string why_not_alone(const struct stat& info) {
 
 bool is_of_others(const struct stat& info) { return info.st_uid != geteuid() && info.st_uid != 0; }
 
-// Returns why we must not append to an opened file, or an empty text if we may. A pipe of this user is
-// allowed, but another user's pipe might block us.
+// Returns an empty text if we may append to an opened file. Otherwise the text says why we must not. A pipe
+// of this user is allowed, but another user's pipe might block us.
 std::string why_not_ours_to_extend(const struct stat& info) {
   if (S_ISREG(info.st_mode)) return why_not_alone(info);
   return is_of_others(info) ? "it belongs to another user, and is not a regular file" : "";
 }
 
-// Opens a file. It follows links of this user and of the system (/dev/stdout), but not those of another user.
-// On failure it returns -1 and sets errno (ELOOP for another user's link).
+// Opens a file. It follows links of this user and of the system (such as /dev/stdout), but not those of
+// another user. On failure it returns -1 and sets errno (ELOOP for another user's link).
 int open_unless_foreign_link(const std::string& path, int flags) {
   const int fd = open(path.c_str(), flags | O_NOFOLLOW, 0644);
   const int error = errno;

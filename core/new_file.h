@@ -10,19 +10,19 @@
 
 namespace tutti {
 
-// `open_new_file` opens a file to be written from the start. It is safe for names that other users may guess.
-// It creates the file, or empties an existing regular file. If the name belongs to a link (hard or symbolic),
-// a pipe or a device, the call fails with `invalid_argument` and changes nothing.
+// `open_new_file` opens a file to be written from the start. It is safe even if other users can guess the
+// name. It creates the file, or empties an existing regular file. If the name belongs to a link (hard or
+// symbolic), a pipe or a device, the call fails with `invalid_argument` and changes nothing.
 Result<Descriptor> open_new_file(const std::string& path);
 
-// `open_to_append` opens a file that is appended to, such as a log. It is also safe for names that other
-// users may guess. It follows links and opens pipes that belong to this user or to the system. For a link or
+// `open_to_append` opens a file that is appended to, such as a log. It too is safe even if other users can
+// guess the name. It follows links and opens pipes that belong to this user or to the system. For a link or
 // pipe of another user, and for a pipe without a reader, it fails with `invalid_argument` at once.
 Result<Descriptor> open_to_append(const std::string& path);
 
 // While a `FileSizeSignalBlocked` lives, a write beyond the limit on file sizes (`ulimit -f`) only fails with
 // EFBIG. SIGXFSZ is not delivered: by default it would end the program, and any handler for it belongs to the
-// program. This holds only for the thread that creates the object.
+// program. All of this holds only for the thread that creates the object.
 class FileSizeSignalBlocked {
  public:
   FileSizeSignalBlocked();

@@ -14,14 +14,14 @@ namespace tutti {
 // Returns null if the operation is not defined on the type, and for `user`.
 ReduceKernel reduce_kernel(DataType type, ReduceOp::Kind op);
 
-// A `Reducer` combines elements on the data path: it is built once per operation, and called for each
-// fragment.
+// A `Reducer` combines elements on the data path. It is built once for each operation, and called for each
+// fragment of data.
 struct Reducer {
   ReduceKernel kernel = nullptr;
   const ReduceOp::User* user = nullptr;
   DataType type = DataType::uint8;
-  // Receives the reason if a user's function throws. Then the function is not called again, and its output is
-  // undefined. If this is null, exceptions propagate.
+  // If this is null, exceptions of a user's function propagate. Otherwise, when the function throws, this
+  // receives the reason. Then the function is not called again, and the output is undefined.
   Status* failure = nullptr;
 
   Reducer() = default;

@@ -1,4 +1,4 @@
-// This file is compiled with -mavx2 -mf16c, and runs only where the dispatcher found both.
+// This file is compiled with -mavx2 -mf16c. Its code runs only on processors that have both.
 #include <immintrin.h>
 
 #include "core/reduce_kernels.h"

@@ -1,5 +1,5 @@
-// This file is compiled with -mavx512f -mavx512bw -mavx512dq -mavx512vl, and runs only where the dispatcher
-// found all of them.
+// This file is compiled with -mavx512f -mavx512bw -mavx512dq -mavx512vl. Its code runs only on processors
+// that have all four.
 #include <immintrin.h>
 
 #include "core/reduce_kernels.h"
@@ -11,8 +11,8 @@ namespace {
 struct Avx512 {
   static constexpr std::size_t bytes = 64;
   static constexpr bool converts_float16 = true;
-  // The masked intrinsics are used. For the unmasked ones, g++ 12 warns about an uninitialised register in
-  // its own header.
+  // This file uses masked intrinsics with a full mask. With the unmasked ones, g++ 12 warns about an
+  // uninitialised register in its own header.
   static constexpr __mmask16 all = 0xffff;
   using Floats = kernels::Vector<float, 16>;
   using Words = kernels::Vector<std::uint32_t, 16>;

@@ -8,11 +8,11 @@
 
 #include "core/reduce_tables.h"
 
-// These are the reduce kernels, written once with the compiler's vectors and compiled once per instruction
-// set. A translation unit names its set by a type `Isa` in an unnamed namespace. This makes every template
-// that depends on `Isa` local to the translation unit; all other code is always inlined. So no function that
-// was compiled for one set can be linked into code for another. For the same reason no function of the
-// standard library is called.
+// These are the reduce kernels. They are written once, with the compiler's vector types, and compiled once
+// for each instruction set. A translation unit names its set by a type `Isa` in an unnamed namespace. This
+// makes every template that depends on `Isa` local to the translation unit; all other code is always inlined.
+// So no function that was compiled for one set can be linked into code for another. For the same reason, this
+// file calls no function of the standard library.
 //
 // The bits of a result do not depend on the set. A vector lane and the scalar tail do the same IEEE
 // operations in the same order, and the compiler does not contract them into fused operations. Every computed

@@ -7,8 +7,9 @@
 
 namespace tutti {
 
-// Returns an earlier deadline that leaves a reserve before the given one: a quarter of the time that is left,
-// but at most `most`. `never` stays `never`. A caller spends the reserve on reporting why it was too late.
+// Returns a deadline that is earlier than the given one by a reserve: a quarter of the time that is left, but
+// at most `most`. `never` stays `never`. A caller that misses the earlier deadline uses the reserve to report
+// why.
 inline Deadline without_reserve(Deadline deadline, std::chrono::nanoseconds most) {
   if (deadline.is_never()) return deadline;
   const std::chrono::nanoseconds left = deadline.remaining();

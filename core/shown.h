@@ -17,10 +17,10 @@ bool is_control(std::string_view sequence);
 // are not UTF-8, become escapes such as \n, \r, \t or \x1b.
 std::string printable(std::string text);
 
-// Returns a variable's value in a form that may be shown, with "(set)" in place of secrets. Secrets are the
-// values of secret or unknown TUTTI_* variables and, in a URL, the user, the password and each parameter
-// whose name suggests a secret. The rest is made printable. Every value that is shown passes through this
-// function.
+// Returns a variable's value in a form that may be shown, with "(set)" in place of secrets. These are
+// secrets: the value of a TUTTI_* variable that is secret or unknown; the value of any other variable whose
+// name suggests a secret; and in a URL the user, the password, and each parameter whose name suggests a
+// secret. The rest is made printable. Every value that is shown passes through this function.
 std::string shown(std::string_view name, std::string_view value);
 
 // Returns a hint if `value` ends with a carriage return or has quotes around it. Files of environment

@@ -16,8 +16,8 @@ void stream_copy(void* to, const void* from, std::size_t bytes) {
   constexpr std::size_t line = 64;
   auto* out = static_cast<std::byte*>(to);
   const auto* in = static_cast<const std::byte*>(from);
-  // Only whole cache lines are streamed, since the processor must fetch a line that is written in part
-  // anyway.
+  // Only whole cache lines are streamed, since the processor has to fetch any line that is written only in
+  // part.
   const std::size_t before = std::min(bytes, (line - reinterpret_cast<std::uintptr_t>(out) % line) % line);
   std::memcpy(out, in, before);
   std::size_t at = before;

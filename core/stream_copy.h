@@ -8,7 +8,8 @@ namespace tutti {
 // ordinary store first fetches the line that it overwrites, which adds half to the memory traffic of a copy
 // that is far larger than the caches. The ranges must not overlap.
 //
-// A later release store does not order the stores of `stream_copy`, so call `stream_fence` before it.
+// A release store does not wait for the stores of an earlier `stream_copy`, so call `stream_fence` before the
+// release store.
 void stream_copy(void* to, const void* from, std::size_t bytes);
 void stream_fence();
 

@@ -14,8 +14,8 @@
 #define TUTTI_CAPABILITY(name) TUTTI_THREAD_ANNOTATION(capability(name))
 // On a class, this says that its objects hold a capability for as long as they live.
 #define TUTTI_SCOPED_CAPABILITY TUTTI_THREAD_ANNOTATION(scoped_lockable)
-// On data, these say that it is only touched while the capability is held (PT is for the data that a pointer
-// points at).
+// On data, these say that the data are touched only while the capability is held. (PT is for the data that a
+// pointer points at.)
 #define TUTTI_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(guarded_by(__VA_ARGS__))
 #define TUTTI_PT_GUARDED_BY(...) TUTTI_THREAD_ANNOTATION(pt_guarded_by(__VA_ARGS__))
 // On functions, these say: the caller must hold the capability (REQUIRES); the function acquires it

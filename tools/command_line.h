@@ -24,7 +24,7 @@ std::optional<int> parse(CLI::App& app, const Arguments& arguments);
 // Adds the option -n, the number of ranks. `auto` means one rank for each processor that the ranks can use.
 CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning);
 
-// Prints "NAME: message" to stderr and returns exit_usage.
+// Prints "NAME: message" and a hint at --help to stderr. Returns `exit_usage`.
 int usage_error(const CLI::App& app, const std::string& message);
 
 }  // namespace tutti::tools

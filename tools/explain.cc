@@ -22,8 +22,8 @@ namespace {
 constexpr std::size_t steps_shown = 40;
 constexpr int ranks_of_a_host = 8;  // used by --scaling
 constexpr int most_simulated = 4096;
-// Simulations of more steps than this, over all ranks, are refused. All ranks' schedules are in memory at
-// once, at about a hundred bytes per step.
+// A simulation is refused if all ranks together have more steps than this. The schedules of all ranks are in
+// memory at the same time, and a step takes about a hundred bytes.
 constexpr std::uint64_t most_simulated_steps = 16'000'000;
 
 struct ExplainOptions {
@@ -74,7 +74,8 @@ void declare(CLI::App& app, ExplainOptions& options) {
                "Instead of explaining: print all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
 }
 
-// Returns whether one size determines all messages of this kind of collective.
+// Returns whether `tutti explain` knows this kind: whether one size (--bytes) tells how much data every rank
+// has.
 bool explainable(CollectiveKind kind) {
   return !to_string(kind).ends_with("_v") && kind != CollectiveKind::send && kind != CollectiveKind::recv;
 }
@@ -286,7 +287,8 @@ int explain_command(const Arguments& arguments) {
     std::cerr << "tutti explain: " << problem << "\n";
     return exit_failure;
   }
-  // Ranks that share memory need no messages.
+  // Ranks that share memory may also use the algorithms that need no messages. Those need the size of a
+  // window.
   if (question.machine.transport == "shm" && options.machine.hosts == 1)
     question.problem.window_bytes = Board::whole_lines(config.shm_window);
   return explain(options, question, selector);

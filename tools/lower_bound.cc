@@ -11,19 +11,19 @@
 namespace tutti::tools {
 namespace {
 
-// Returns the time until one rank's data can have reached `ranks` ranks. Counts the time in steps of
+// Returns the least time in which one rank's data can reach `ranks` ranks. The time advances in steps of
 // `link.gap`. Alpha is rounded down to whole steps, so that the result is still a lower bound.
 double latency_bound(int ranks, const LinkCost& link) {
   const double step = link.gap;
   if (step <= 0) return link.alpha;
   const auto delay = static_cast<std::size_t>(std::clamp(std::floor(link.alpha / step), 1.0, 1e6));
-  std::vector<double> reached(delay, 1);  // N(0), N(1), ...
+  std::vector<double> reached(delay, 1);  // N(0), N(1), ... (see `LowerBound`)
   while (reached.back() < ranks) reached.push_back(reached.back() + reached[reached.size() - delay]);
   return static_cast<double>(reached.size() - 1) * std::min(step, link.alpha);
 }
 
-// Divides the world into `parts` equal parts. Returns the bytes that have to pass the network port of each
-// part if every rank has `vector` bytes.
+// Returns how many bytes must pass the network port of each part if the world is divided into `parts` equal
+// parts. Every rank has a vector of `vector` bytes.
 double through_port(CollectiveKind kind, double vector, double parts) {
   const double others = (parts - 1) / parts;
   if (kind == CollectiveKind::all_reduce) return 2 * vector * others;
@@ -37,8 +37,9 @@ double through_host(CollectiveKind kind, double vector, const Topology& topology
   return most * through_port(kind, vector, topology.hosts());
 }
 
-// Returns the least number of bytes that all ranks together have to combine or write. In an all_reduce, the
-// last combination may write directly into one rank's result; all other ranks get a copy.
+// Returns the least number of bytes that all ranks together have to combine or write. In an all_reduce of n
+// ranks these are n - 1 combinations and n - 1 copies: the last combination can write into the result of one
+// rank, and all other ranks need a copy.
 double through_cores(CollectiveKind kind, double vector, double ranks) {
   switch (kind) {
     case CollectiveKind::all_reduce:
@@ -71,7 +72,7 @@ double LowerBound::seconds() const { return std::max({latency, bandwidth, comput
 
 LowerBound lower_bound(const Problem& problem, const CostModel& model) {
   if (problem.size == 1) return {};
-  // Without data, no rank waits for others except in a barrier.
+  // In a collective without data, except a barrier, no rank waits for others.
   if (problem.count == 0 && problem.kind != CollectiveKind::barrier) return {};
   const double ranks = problem.size;
   const double others = (ranks - 1) / ranks;

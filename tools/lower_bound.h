@@ -11,16 +11,17 @@ namespace tutti::tools {
 // part is the postal model of Bar-Noy and Kipnis, "Designing broadcasting algorithms in the postal model for
 // message-passing systems" (1992). In this model a sender can send its next message before the previous one
 // has arrived. Let N(t) be the number of ranks that one rank's data can have reached by time t. Then N(t) =
-// N(t - gap) + N(t - alpha).
+// N(t - gap) + N(t - alpha), with `gap` and `alpha` of `LinkCost`.
 //
 // The latency and bandwidth parts also hold between hosts, with hosts in place of ranks, if `near` costs no
-// more than `far` (`CostModel`). Ranks that may share memory (`Problem::window_bytes`) need no messages.
-// Their bound is the time of one signal, or the time to combine and copy all results on all cores, whichever
-// is longer.
+// more than `far` (`CostModel`). Ranks that may share memory (`Problem::window_bytes`) need no messages. Over
+// shared memory the bound is the time of one signal, or the time to combine and copy all results on all
+// cores, whichever is longer. Such ranks may use messages all the same, so the smaller of the two bounds
+// holds.
 struct LowerBound {
   double latency = 0;    // the time until one rank's data can have reached all ranks
   double bandwidth = 0;  // the time for the bytes that must pass the port of one rank or host
-  double compute = 0;    // the time to combine a rank's bytes; with shared memory, to copy them too
+  double compute = 0;    // the time to combine bytes; with shared memory, also to copy them
   bool shared = false;   // the bound is for ranks that share memory
   double seconds() const;
 };

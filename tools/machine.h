@@ -10,10 +10,11 @@
 
 namespace tutti::tools {
 
-// `MachineOptions` are the command-line options that describe a machine, in convenient units.
+// `MachineOptions` are the command-line options that describe a machine. A name that ends in `_us` or `_ns`
+// is in microseconds or nanoseconds.
 struct MachineOptions {
   int hosts = 1;
-  std::string transport;  // empty for the one that ranks of one host would choose
+  std::string transport;  // empty: the transport that ranks of one host would choose
   bool measure = false;
   int cores = -1;
   std::optional<double> alpha_us, beta_ns, gamma_ns, far_alpha_us, far_beta_ns;
@@ -28,7 +29,7 @@ struct Machine {
 void declare(CLI::App& app, MachineOptions& options);
 
 // Returns the costs that tutti ships with. With `measure`, two ranks in this process measure the costs
-// instead. A cost that is given as an option has precedence. Throws `Error` if measuring fails.
+// instead. A cost that the user gives as an option replaces either. Throws `Error` if measuring fails.
 Machine machine_of(const MachineOptions& options);
 
 // Places `ranks` ranks on `hosts` hosts as evenly as possible. Each host has consecutive ranks. Returns null

@@ -17,8 +17,8 @@
 namespace tutti::tools {
 namespace {
 
-// Calls are repeated in a row, as in `tutti bench`. With this many calls, the first and the last one hardly
-// matter.
+// The simulation repeats each call this many times in a row, as `tutti bench` does. With so many calls, the
+// first and the last one hardly matter.
 constexpr int repetitions = 8;
 
 struct SizeClass {
@@ -44,7 +44,8 @@ Problem problem_of(CollectiveKind kind, std::uint64_t bytes, int ranks) {
   return problem;
 }
 
-// `Errors` collects the ratios of prediction to measurement, by number of ranks and class of sizes.
+// `Errors` collects the ratios of predicted to measured times, for each number of ranks and each class of
+// sizes.
 class Errors {
  public:
   void add(int ranks, std::uint64_t bytes, double ratio) {
@@ -85,7 +86,7 @@ std::string validate(const std::string& file, const Selector& selector, std::ost
     const std::vector<std::string> columns = columns_of(line);
     if (columns.size() < 5) return "a line of " + file + " is cut short: " + line;
     const auto kind = parse_collective_kind(columns[1]);
-    if (!kind) continue;  // a point-to-point pattern
+    if (!kind) continue;  // a point-to-point pattern, which is not predicted
     const std::uint64_t bytes = std::stoull(columns[2]);
     const int ranks = std::stoi(columns[3]);
     const double measured = std::stod(columns[4]);

@@ -18,8 +18,8 @@ int processors_by_affinity() {
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-// Returns how many processors' worth of time a control group may use, or nothing if it has no limit ("max" or
-// -1).
+// Returns how many processors a control group may use on average, or nothing if it has no limit (its file
+// says "max" or -1).
 std::optional<double> share(const ControlGroup& group) {
   double quota = 0;
   double period = 0;

@@ -31,10 +31,10 @@ class Channel {
   // Cancels a send: `done` is called with `why` once nothing touches the operation's memory any more,
   // possibly before this returns (docs/seams/cancellation.md). If the peer has begun to receive the message,
   // its receive fails, unless the whole message has already left this rank. If the peer has not begun, it
-  // drops the announcement. Other messages are not affected.
+  // forgets that the message was announced. Other messages are not affected.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 
-  // Tells the channel which receive an announced message belongs to. The receive may complete before `claim`
+  // Gives an announced message to the receive that it belongs to. The receive may complete before `claim`
   // returns. A message that has arrived completely can be claimed even after the channel has failed.
   virtual void claim(Arrival& arrival, RecvOp& op) = 0;
   // Declares that no receive will ever want this message. Its payload is dropped as it arrives, and the
@@ -46,16 +46,17 @@ class Channel {
   // `why`.
   virtual void cancel_recv(RecvOp& op, const Status& why) = 0;
 
-  // Tells the peer that `context` has failed and why. The peer's `ChannelEvents::on_abort` is called,
-  // possibly before messages arrive that were sent earlier. If the connection ends first, the abort is lost.
+  // Tells the peer that the communicator `context` has failed, and why. The peer's `ChannelEvents::on_abort`
+  // is called, possibly before messages arrive that were sent earlier. If the connection ends first, the
+  // abort is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
   // Cancels all pending operations with `why` and closes, without calling `on_channel_down`. If `clean` is
   // set, frames under way are completed and a goodbye follows, so the peer knows that this rank did not
   // crash. Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
-  // Returns whether `close` has finished. For this, all operations must have ended. The peer must also have
-  // answered the goodbye by closing its side, unless the connection has ended. From then on, the destructor
-  // does not wait, and no connection reset overtakes the goodbye.
+  // Returns whether `close` has finished: all operations have ended, and the peer has answered the goodbye by
+  // closing its side. If the connection has ended, no answer is needed. Once this is true, the destructor
+  // does not wait, and causes no connection reset that the peer could see before the goodbye.
   virtual bool drained() const = 0;
   // Returns whether anything may have reached the peer, or has arrived from it.
   virtual bool has_begun() const = 0;
@@ -75,8 +76,8 @@ struct Arrival {
   int peer = -1;
   MessageHeader header;
   // The mesh uses these links while no receive has claimed the message. `next` and `previous` link the
-  // messages to be matched. The `early` links connect the messages that arrived before the local operation
-  // was issued. The mesh compares them with that operation later.
+  // messages to be matched. The `early` links connect the messages of operations that this rank has not
+  // issued yet. The mesh compares each of them with its operation once that is issued.
   Arrival* next = nullptr;
   Arrival* previous = nullptr;
   Arrival* next_early = nullptr;

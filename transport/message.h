@@ -35,11 +35,12 @@ struct MessageHeader {
   std::uint64_t bytes = 0;
 };
 
-// A `MessageSide` says which operand of a reduction the arriving message is.
+// A `MessageSide` says whether the arriving message is the left or the right operand of a reduction.
 enum class MessageSide : std::uint8_t { left, right };
 
-// A `Sink` is where a message's payload goes. As the payload arrives, it is copied to `out`, or combined with
-// `local` into `out`, straight from the transport's memory.
+// A `Sink` is where a message's payload goes. Each piece of the payload is used straight from the transport's
+// memory, as it arrives. It is copied to `out`, or it is combined with `local` and the result is written to
+// `out`.
 struct Sink {
   std::byte* out = nullptr;
   const std::byte* local = nullptr;  // the other operand; may equal `out`

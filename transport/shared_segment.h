@@ -23,7 +23,8 @@ class SharedBell {
 };
 
 // A `SharedSegment` is memory that all members of a group on one host have mapped. It also has a bell for
-// each member. Only the driving thread may destroy the object. The members may destroy theirs in any order.
+// each member. Each member has an object of its own, which only its driving thread may destroy. The members
+// may destroy their objects in any order.
 class SharedSegment {
  public:
   virtual ~SharedSegment() = default;
@@ -48,11 +49,11 @@ class SharedSegmentEvents {
 // A `ShareRequest` is one member's request for a segment; every member makes one. The caller owns it, and
 // keeps it until `done` is called.
 struct ShareRequest {
-  std::uint64_t key = 0;     // names this segment among all that its members ever share
-  std::vector<int> members;  // world ranks, in the same order everywhere
-  std::uint64_t bytes = 0;   // equal everywhere
+  std::uint64_t key = 0;     // differs from the keys of all other segments of these members
+  std::vector<int> members;  // world ranks, in the same order on all members
+  std::uint64_t bytes = 0;   // equal on all members
   // The pages of the first `provided` bytes are allocated at once, all others when they are first touched.
-  // The value is equal everywhere.
+  // The value is equal on all members.
   std::uint64_t provided = std::numeric_limits<std::uint64_t>::max();
   Deadline deadline = Deadline::never();
   SharedSegmentEvents* events = nullptr;  // outlives the segment

@@ -42,8 +42,8 @@ class Transport {
   // Returns a channel to that peer, without waiting for a connection. The channel connects when it sends its
   // first message, unless the peer has connected before. It gives up connecting after `connect_timeout`. If
   // both sides connect at the same time, the transport must let exactly one connection survive. There is one
-  // channel with a peer at a time. The only exception is a channel that is being replaced
-  // (`Channel::hand_over`): it still exists when its successor is made.
+  // channel with a peer at a time, with one exception: a channel that is being replaced
+  // (`Channel::hand_over`) still exists when its successor is made.
   virtual std::unique_ptr<Channel> open(int peer, std::chrono::nanoseconds connect_timeout) = 0;
   // Returns whether ranks that this transport connects can `share` memory. The answer depends only on the
   // kind of transport.
@@ -56,16 +56,16 @@ class Transport {
   // Cancels a request at any stage: its `done` is called with `why` before this returns. Does nothing if
   // `done` was called already, or if the request was made to another transport.
   virtual void cancel_share(ShareRequest&, const Status&) {}
-  // Registers a region of this rank's memory, so that large messages that are received into it can be written
-  // straight into place (docs/seams/grants.md). Returns null if this transport has no use for that. Any
-  // thread may call it, and it may take long.
+  // Registers a region of this rank's memory. Peers can then write large messages straight into receives
+  // whose memory is in that region (docs/seams/grants.md). Returns null if this transport has no use for
+  // that. Any thread may call it, and it may take long.
   virtual Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte>) {
     return std::unique_ptr<RegisteredMemory>();
   }
   // Stops answering peers. It is called even if `start` failed or was never called. All channels must have
   // been closed before, and are destroyed afterwards. A peer that still waits for an answer to its connection
   // must notice that it will get none. (Closing a listening socket tells such a peer.) Otherwise the peer
-  // waits until its `connect_timeout`.
+  // waits until its `connect_timeout` has passed.
   virtual void stop() = 0;
 };
 
@@ -76,10 +76,10 @@ class TransportOwner : public ChannelEvents {
   virtual int size() const = 0;
   virtual int rank() const = 0;
   // Peer `rank` has connected to this rank over `transport`. The owner returns the channel for the
-  // connection. If there is none, the owner opens one first. It returns null to refuse the connection. `rank`
-  // may be any number: the owner refuses a number that is not the rank of a peer. The returned channel may
-  // have been closed already. The transport looks up its own channel with that peer (`ChannelMap::find`), and
-  // uses it only if the owner has returned the same channel.
+  // connection. If there is no channel with that peer yet, the owner opens one first. It returns null to
+  // refuse the connection. `rank` may be any number: the owner refuses a number that is not the rank of a
+  // peer. The returned channel may have been closed already. The transport looks up its own channel with that
+  // peer (`ChannelMap::find`), and uses it only if the owner has returned the same channel.
   virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
   // This transport cannot connect its channel with that peer. The channel has not begun
   // (`Channel::has_begun`), and the peer knows that this transport cannot be used. So both sides must use

@@ -1,5 +1,5 @@
 // Measures the limits of this machine, for comparison with the other results. This program measures each
-// metric once and prints lines of metric,value,unit. `./dev bench` runs it in every round.
+// metric once, and prints a line "metric,value,unit" for it. `./dev bench` runs it in every round.
 #include <cstdio>
 #include <functional>
 #include <string>

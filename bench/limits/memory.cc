@@ -54,7 +54,7 @@ void copy(float* to, const float* from, std::size_t count) { std::memcpy(to, fro
 }
 void sum_baseline(float* to, const float* from, std::size_t count) { sum_loop(to, from, count); }
 
-// A `Bound` computes out0 = out1 = in0 + in1.
+// A `Bound` is a kernel for `all_reduce_bound`: it computes out0 = out1 = in0 + in1.
 using Bound = void (*)(const float* in0, const float* in1, float* out0, float* out1, std::size_t count);
 
 [[gnu::always_inline]] inline void bound_loop(const float* __restrict in0, const float* __restrict in1,
@@ -160,7 +160,7 @@ double all_reduce_bound(std::size_t bytes) {
 double read_process_rate(std::size_t bytes) {
   const Memory source = allocate(bytes);
   const Memory to = allocate(bytes);
-  // The child writes to the memory, so that the kernel gives it pages of its own.
+  // The child writes to the memory, so that the kernel gives the child pages of its own.
   Child child([&] {
     std::memset(source.get(), 1, bytes);
     pause();

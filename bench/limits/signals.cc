@@ -29,7 +29,7 @@ struct alignas(128) Flag {
     value.store(to, std::memory_order_release);
     if (how == Waiting::futex) syscall(SYS_futex, &value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
-  // Waits until the value is no longer `old`, and returns it.
+  // Waits until the value is no longer `old`, and returns the new value.
   int await(int old, Waiting how) {
     int now = value.load(std::memory_order_acquire);
     while (now == old) {

@@ -96,8 +96,8 @@ void send_copied(int socket) {
   }
 }
 
-// With MSG_ZEROCOPY the kernel sends the pages without copying them. A notice on the error queue says when it
-// no longer needs them.
+// With MSG_ZEROCOPY the kernel sends the pages without copying them. A notice on the error queue says when
+// the kernel no longer needs the pages.
 void send_pinned(int socket) {
   const int on = 1;
   if (setsockopt(socket, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) != 0) fail("SO_ZEROCOPY");

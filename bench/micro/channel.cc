@@ -1,4 +1,5 @@
-// Measures round trips between two threads, each with a driver and a mesh of its own, over each transport.
+// Measures round trips between two threads, over each transport. Each thread has a driver and a mesh of its
+// own.
 #include <memory>
 #include <thread>
 #include <vector>

@@ -15,8 +15,8 @@
 namespace tutti::perf {
 namespace {
 
-// `Executor` runs schedules on this thread, over a mesh of one rank. A message from the rank to itself
-// arrives before the send returns.
+// An `Executor` runs one schedule, again and again, on this thread and over a mesh of one rank. A message
+// from the rank to itself arrives before the send returns.
 class Executor final : private ContextEvents {
  public:
   explicit Executor(const Schedule& schedule) : mesh_(driver_, options()), run_(schedule) {

@@ -1,4 +1,5 @@
-// Measures the reduce kernels by type, operation and instruction set. GB/s count the bytes of one operand.
+// Measures the reduce kernels by type, operation and instruction set. The rates count the bytes of one
+// operand.
 #include <algorithm>
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
 // Measures how much time the executor of shared-memory schedules adds to the work of a step. Two ranks take
-// turns on one thread, so no rank ever waits.
+// turns on one thread, so neither spends time on waiting.
 #include <array>
 #include <cstdlib>
 #include <cstring>

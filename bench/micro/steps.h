@@ -28,7 +28,7 @@ inline Slice stepwise_slice(BufferId buffer, std::uint32_t index) {
   return {buffer, index * elements, elements};
 }
 
-// Adds a column with the time of one step next to the time of an iteration.
+// Makes the results show the time of one step, next to the time of an iteration.
 inline void count_steps(benchmark::State& state, std::size_t in_an_iteration) {
   state.counters["per_step"] =
       benchmark::Counter(static_cast<double>(in_an_iteration),

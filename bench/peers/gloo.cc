@@ -1,8 +1,8 @@
 // Measures Gloo as one of the peers. It uses Gloo's TCP transport on loopback. The ranks meet
 // through files in a directory. Each rank is a process:
 //   perf_gloo --rank=R --size=N --store=DIRECTORY ...
-// Each collective uses Gloo's default function. Gloo has no function for reduce_scatter, so its class
-// ReduceScatterHalvingDoubling is used, which works in place.
+// Each collective uses Gloo's default function. For reduce_scatter Gloo has no function, but it has a class,
+// ReduceScatterHalvingDoubling, which works in place.
 #include <memory>
 #include <string>
 #include <vector>

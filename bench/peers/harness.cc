@@ -87,7 +87,7 @@ class Measuring {
     return wrong[0] == 0;
   }
 
-  // Returns the times of the batches on the slowest rank, in microseconds per operation, sorted. Sets
+  // Returns a time for each batch, sorted: the microseconds per operation on the slowest rank. Sets
   // `operations` to the number of operations in a batch.
   std::vector<double> times(const Budget& budget, long& operations) {
     double estimate = agreed_batch(1);

@@ -34,9 +34,9 @@ class Arguments {
 // Rules:
 // - The bytes are what nccl-tests calls the size: a rank's whole vector. For all_gather and gather this is
 //   the gathered vector, for reduce_scatter and scatter the vector before it is split. Blocks have at least
-//   one element, so at the smallest sizes the true vector is larger than the bytes printed. Bandwidth uses
-//   the true size.
-// - Every element on every rank is verified before and after timing. A wrong result prints no line.
+//   one element, so at the smallest sizes the vector has more bytes than the line says. Bandwidth is
+//   computed from the vector's real size.
+// - Every element on every rank is verified before and after timing. No line is printed for a wrong result.
 // - After a warm-up, batches of K operations in a row are measured, with a barrier before each batch. K is
 //   chosen so that a batch takes about 2 ms. The time of a batch is the mean over its operations, on the
 //   slowest rank. Each line has the minimum, median and 99th percentile over the batches.

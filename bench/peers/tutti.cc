@@ -1,5 +1,5 @@
 // Measures tutti as one of the peers, with the defaults that users get. `tutti run` starts the ranks.
-// TUTTI_TRANSPORTS is the only variable that is set.
+// No variable is set except TUTTI_TRANSPORTS.
 #include <cstdio>
 #include <stdexcept>
 

@@ -22,8 +22,8 @@ ConstBuffer input(const void* in, std::size_t count, const Buffer& out) {
   return {in, count, out.type, out.memory};
 }
 
-// Returns the total number of elements if each rank has `count`, or the largest `size_t` if that number
-// overflows.
+// Returns the total number of elements if each rank has `count`. If that number overflows, returns the
+// largest `size_t`.
 std::size_t blocks(const Communicator& communicator, std::size_t count) {
   const auto size = static_cast<std::size_t>(communicator.size());
   return count > std::numeric_limits<std::size_t>::max() / size ? std::numeric_limits<std::size_t>::max()

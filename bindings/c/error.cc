@@ -50,7 +50,7 @@ void forget_error() { last() = {}; }
 }  // namespace tutti::c
 
 const char* tutti_code_name(int code) {
-  // The names are literals, so they end with a NUL.
+  // `to_string` returns string literals, which end with a NUL.
   return tutti::c::is_code(code) ? tutti::to_string(static_cast<tutti::Code>(code)).data() : "unknown";
 }
 

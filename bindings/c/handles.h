@@ -38,14 +38,16 @@ struct tutti_op_object {
 
 namespace tutti::c {
 
-// Copies the members that the caller's version of a structure has. The others keep their defaults.
+// Returns a copy of the caller's structure. If the caller's version of the structure lacks members, these
+// have their values from `defaults`.
 template <class T>
 T known_part(const T* given, T defaults) {
   if (given != nullptr) std::memcpy(&defaults, given, std::min(given->struct_size, sizeof(T)));
   return defaults;
 }
 
-// Copies into `*given` the members that the caller's version of a structure has. Throws if `given` is null.
+// Copies `value` into `*given`, without the members that the caller's version of the structure lacks. Throws
+// if `given` is null.
 template <class T>
 void fill(T* given, T value) {
   if (given == nullptr) throw invalid("the structure to fill is null");
@@ -71,7 +73,7 @@ inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
   return std::chrono::nanoseconds(timeout_ns);
 }
 
-// `How` has the options of a call, and says in which memory its buffers lie.
+// `How` has the options of a call, and says in which memory the call's buffers lie.
 struct How : CallOptions {
   Memory memory;
 };

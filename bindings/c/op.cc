@@ -77,7 +77,7 @@ size_t tutti_data_type_size(tutti_data_type type) {
 }
 
 const char* tutti_data_type_name(tutti_data_type type) {
-  // The names are literals, so they end with a NUL.
+  // `to_string` returns string literals, which end with a NUL.
   return is_type(type) ? tutti::to_string(static_cast<tutti::DataType>(type)).data() : "unknown";
 }
 

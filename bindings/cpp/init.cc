@@ -40,8 +40,8 @@ struct Setup {
   const std::vector<std::string>& transport_names() const {
     return options.transports.empty() ? config.transports : options.transports;
   }
-  // Returns a text that must be equal on all ranks. It includes whether there is a token, since ranks may
-  // meet in a store that is not tutti's own and does not check tokens.
+  // Returns a text that must be equal on all ranks. It says whether this rank has a token: ranks may meet in
+  // a store that is not tutti's own, and such a store does not check tokens.
   std::string wire_digest() const {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
@@ -113,7 +113,8 @@ std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerI
   return static_cast<unsigned>(here) > cores ? std::chrono::nanoseconds(0) : config.spin;
 }
 
-// Returns the costs of messages before anything is measured. Only the driving thread may call it.
+// Returns the costs of messages that are assumed before anything is measured. Only the driving thread may
+// call it.
 CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   const int neighbour = mesh.rank() == 0 ? 1 : 0;
   CostModel model = shipped_model(mesh.size() > 1 ? mesh.transport_name(neighbour) : "");
@@ -246,8 +247,8 @@ Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   return Error(Status(status.code(), status.message() + "; meanwhile: " + error_text(EMFILE), status.peer()));
 }
 
-// Returns the function that builds the world. The rendezvous calls it while the store still exists, so that
-// the other ranks learn of a failure.
+// Returns the function that builds the world. The rendezvous calls it while the store still exists. So if it
+// fails, the other ranks learn of that through the store.
 std::function<Status(const std::vector<PeerInfo>&)> builder(Setup& setup, int rank, Deadline deadline,
                                                             std::optional<Communicator>& built) {
   return [&setup, rank, deadline, &built](const std::vector<PeerInfo>& peers) {

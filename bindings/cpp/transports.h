@@ -34,8 +34,9 @@ struct TransportEntry {
   Result<std::unique_ptr<Transport>> (*create)(const TransportSetup& setup);
 };
 
-// Returns the literal addresses that this process listens on for connections of other ranks: the address that
-// the user gives, or else one address of each chosen interface. The result is never empty.
+// Returns the addresses, as text, on which this process listens for connections of other ranks. If the user
+// gives an address, it is the only one. Otherwise there is one for each chosen interface. The result is never
+// empty.
 Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
 
 // Returns every transport between processes, in order of preference.

@@ -28,7 +28,7 @@ std::unique_ptr<SharedMemory> allocate(Group& group, std::size_t bytes) {
   return std::make_unique<SharedMemory>(SharedMemory{made});
 }
 
-// `Registered` keeps an array and its registration.
+// A `Registered` keeps an array alive, and the array's memory registered.
 struct Registered {
   Array array;
   std::shared_ptr<Registration> registration;

@@ -39,7 +39,7 @@ std::string elements_of(nb::handle array, const std::string& otherwise) {
   return dtype.is_none() ? otherwise : std::string("elements of type ") + nb::str(dtype).c_str();
 }
 
-// Returns the text of the exception that exporting `array` raises, or another text if it raises none.
+// Tries to export `array`. Returns the text of the exception, or another text if there is none.
 std::string why_not_exported(nb::handle array) {
   try {
     array.attr("__dlpack__")();
@@ -49,8 +49,8 @@ std::string why_not_exported(nb::handle array) {
   return "its format is not known";
 }
 
-// Returns the type for a format letter of Python's struct module. `size` tells integer types apart, since "l"
-// has 4 bytes on some systems.
+// Returns the type for a format letter of Python's struct module. `size` decides among the integer types,
+// since "l" has 4 bytes on some systems.
 std::optional<DataType> type_of_format(const char* format, std::size_t size) {
   if (format == nullptr) return DataType::uint8;
   // All three prefixes mean native byte order, since tutti runs only on little-endian machines.

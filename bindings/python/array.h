@@ -13,12 +13,12 @@ namespace nb = nanobind;
 
 // An `Array` is the memory of a Python object, held while an operation uses it. The object has the buffer
 // protocol, or is an array of ml_dtypes' bfloat16 or float8, or a tensor with DLPack in host memory or on a
-// CUDA device. The elements are not read. Requires the GIL.
+// CUDA device. Making an `Array` does not read the elements. Requires the GIL.
 class Array {
  public:
   // These throw `invalid_argument` (if the array is not contiguous, or is read-only and must be written),
   // `unsupported` (if tutti does not have the element type, or the array is on another kind of device), or
-  // TypeError.
+  // TypeError (if the object is not an array).
   static Array to_read(nb::handle object) { return Array(object, false); }
   static Array to_write(nb::handle object) { return Array(object, true); }
   // Returns an empty `Array` for None.

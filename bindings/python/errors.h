@@ -8,7 +8,7 @@ namespace tutti::python {
 
 namespace nb = nanobind;
 
-// Returns the exception of tutti/errors.py for `status`; None for a success. Requires the GIL.
+// Returns the exception of tutti/errors.py for `status`, or None if `status` is ok. Requires the GIL.
 nb::object error_object(const Status& status);
 
 // Turns every Error that leaves C++ into the exception that `error_object` returns.

@@ -20,7 +20,7 @@
 namespace tutti::python {
 
 // Returns a pointer to `value` that destroys it without holding the GIL. Destroying a communicator needs the
-// driver's baton, and the thread that has the baton may be waiting for the GIL.
+// driver's baton (its lock). The thread that has the baton may be waiting for the GIL.
 template <class T>
 std::shared_ptr<T> held_without_gil(T value) {
   return std::shared_ptr<T>(new T(std::move(value)), [](T* held) {
@@ -47,7 +47,7 @@ class Group {
   static void close_all();
 
   // Releases the GIL and calls `start(communicator)`, which starts an operation. Throws if the arguments are
-  // wrong. In that case no operation has started, or all ranks refuse it, so the ranks are still in step.
+  // wrong. In that case the ranks are still in step: either no operation has started, or all ranks refuse it.
   template <class Start>
   Operation issue(Kept kept, Start&& start) {
     release_finished();
@@ -82,7 +82,7 @@ class How {
   std::optional<std::uintptr_t> region_;
 };
 
-// Returns the arrays, and the user's function if there is one, for an operation that must keep them alive.
+// Collects what an operation must keep alive: its arrays, and the user's function if there is one.
 template <class... Arrays>
 Kept kept(nb::handle op, Arrays&&... arrays) {
   Kept all;

@@ -18,8 +18,8 @@ Operation recv(Group& group, nb::handle array, int peer, std::uint64_t tag, cons
   return group.issue(kept({}, std::move(to)), [&](Communicator& c) { return c.recv(out, peer, tag, how); });
 }
 
-// Reads the attribute `name` of a transfer, which is a rank or a tag. Throws TypeError if the attribute is
-// not a number.
+// Reads a transfer's attribute `name`: its peer or its tag. Throws TypeError if the attribute is not such a
+// number.
 template <class Number>
 Number number(nb::handle transfer, const char* name) {
   Number value{};

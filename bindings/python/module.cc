@@ -10,7 +10,8 @@
 
 NB_MODULE(_core, module) {
   using namespace tutti::python;
-  // Objects that still exist when a program ends are closed (tutti/__init__.py), not leaked.
+  // When a program ends, tutti/__init__.py closes the communicators that still exist. So warnings about
+  // leaked objects would be misleading.
   nb::set_leak_warnings(false);
   bind_errors();
   bind_reduce_op(module);

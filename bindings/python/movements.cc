@@ -9,12 +9,12 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Throws if this rank is the root and has not given an argument that the root must give.
+// Throws if this rank is the root, and an argument that the root must pass is missing.
 void check_root_has(const Group& group, int root, bool given, const char* missing) {
   if (group.open()->rank() == root && !given) throw Error(Status(Code::invalid_argument, missing));
 }
 
-// Issues `start(communicator, in, out)`. Either array may be empty, if the rank needs none.
+// Issues `start(communicator, in, out)`. An array that this rank does not need is empty.
 template <class Start>
 Operation move(Group& group, Array from, Array to, Start start) {
   const ConstBuffer in = from.buffer();

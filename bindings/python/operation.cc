@@ -20,8 +20,9 @@ struct Orphan {
   Kept kept;
 };
 
-// Returns the operations whose handles were destroyed early. The GIL protects the list. The list is never
-// destroyed, since at the end of the process there may be no interpreter left to release objects to.
+// Returns the operations whose handles were destroyed before the operations had ended. The GIL protects the
+// list. The list is never destroyed: releasing its objects needs an interpreter, which may be gone at the end
+// of the process.
 std::vector<Orphan>& orphans() {
   static auto* const all = new std::vector<Orphan>;
   return *all;
@@ -111,7 +112,8 @@ nb::object Operation::received() const {
 void release_finished() {
   std::vector<Orphan>& all = orphans();
   if (all.empty()) return;
-  // Finished operations leave the list before they are released, since releasing them may run any code.
+  // Finished operations leave the list before they are released, since releasing them may run any code, even
+  // code that uses the list.
   const auto over = std::partition(all.begin(), all.end(), [](const Orphan& o) { return !o.work.done(); });
   const std::vector<Orphan> finished(std::make_move_iterator(over), std::make_move_iterator(all.end()));
   all.erase(over, all.end());

@@ -19,9 +19,9 @@ struct Kept {
   nb::object op;
 };
 
-// An `Operation` is a `Work` with the arrays that it works on. Its functions require the GIL. They release it
-// wherever they may block, since the driving thread may need the GIL for a callback. If an `Operation` is
-// destroyed before its operation has ended, the arrays are kept until the end.
+// An `Operation` is a `Work` with the arrays that it works on. Its functions require the GIL. They release
+// the GIL wherever they may block, since the driving thread may need the GIL for a callback. If an
+// `Operation` is destroyed before its operation has ended, the arrays are kept until the end.
 class Operation {
  public:
   Operation(Work work, Kept kept) : work_(std::move(work)), kept_(std::move(kept)) {}
@@ -49,7 +49,7 @@ void release_finished();
 // Converts `seconds` for the library. A time that the library cannot represent means no limit. Throws for a
 // negative number and for NaN.
 std::chrono::nanoseconds duration(double seconds);
-// Does the same, and returns zero if there is no value.
+// Does the same for a time limit. Returns zero if there is no value, and at least a nanosecond otherwise.
 std::chrono::nanoseconds limit(std::optional<double> seconds);
 
 void bind_work(nb::module_& module);

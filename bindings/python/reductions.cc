@@ -8,7 +8,7 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Issues a reduction. Without an output it calls `in_place(communicator, buffer, op, options)`, with one it
+// Issues a reduction. If there is no output, calls `in_place(communicator, buffer, op, options)`. Otherwise
 // calls `apart(communicator, in, out, op, options)`.
 template <class InPlace, class Apart>
 Operation reduce_by(Group& group, nb::handle array, nb::handle out, nb::handle op, const How& how,

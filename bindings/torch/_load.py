@@ -14,7 +14,8 @@ from . import build
 
 
 def _cached(name, include, library):
-    """Returns the path of the compiled extension, which depends on its sources and on the library."""
+    """Returns the path for the compiled extension. The path contains a hash of the extension's sources and of the
+    library's path."""
     key = hashlib.sha256(str(library).encode())
     for source in sorted((include / "tutti" / "bindings" / "torch").glob("*.[ch]*")):
         key.update(source.read_bytes())
@@ -34,7 +35,7 @@ def _compiled(name):
         raise ImportError(f"tutti.torch is compiled when it is first imported, and kept in {output.parent}, where nothing can "
                           f"be written: {error}. Set XDG_CACHE_HOME to another folder.") from error
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # ranks of a host start at the same time
+        fcntl.flock(lock, fcntl.LOCK_EX)  # only one of the ranks that start on this host compiles
         if not output.exists():
             print(f"tutti.torch: compiling for torch {torch.__version__}, once; it takes about half a minute", file=sys.stderr)
             build.build(output, include, library)

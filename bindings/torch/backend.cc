@@ -85,8 +85,8 @@ ProcessGroupTutti::Borrowed ProcessGroupTutti::comm() const {
   return comm;
 }
 
-// Ends the operations in flight. The last group of a world says goodbye to the other ranks, so that they do
-// not count this rank as lost.
+// Ends the operations in flight. If this is the last group of its world, this rank says goodbye to the other
+// ranks, so that they do not count it as lost.
 void ProcessGroupTutti::shutdown() {
   if (birth_.forked_since()) return;
   tutti_comm* ended = nullptr;
@@ -144,7 +144,8 @@ intrusive_ptr<c10d::Backend> ProcessGroupTutti::merge(const intrusive_ptr<c10d::
 
 // --- coalescing: the operations start immediately; only their works are combined ---
 
-// Coalescing may have begun already, since torch does not end it if an exception leaves the block.
+// If an exception leaves a coalescing block, torch does not end the coalescing. So works of an earlier block
+// may be left.
 void ProcessGroupTutti::startCoalescing() {
   coalesced_.clear();
   coalescing_ = true;

@@ -40,12 +40,13 @@ using Milliseconds = std::chrono::milliseconds;
 // ends with the first error. Threads that issue operations on one group must agree on their order, as c10d
 // requires. Any thread may call `abort`, `shutdown` and `getError`.
 //
-// Torch 2.1 lacks some of the virtual functions that later versions have. The functions here that override
-// those are not marked with `override`.
+// Torch 2.1 lacks some virtual functions of later versions. Functions that override one of these are not
+// marked `override`, so that the class also compiles with torch 2.1.
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all `size` ranks have arrived. They meet in the world of `from`. If there is no such world,
-  // or if it has failed, they meet in the store. The caller must not hold the GIL.
+  // Blocks until all `size` ranks have arrived. If `from` has a world, and this world has not failed, the
+  // group is made from this world's ranks. Otherwise the ranks meet in the store. The caller must not hold
+  // the GIL.
   ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout,
                     Place from = {});
   ~ProcessGroupTutti() override;
@@ -135,7 +136,8 @@ class ProcessGroupTutti : public c10d::Backend {
     Tensors memory = {};   // other tensors that must live until the operation has ended
     std::function<void()> epilogue = {};
   };
-  // Issues an operation. `issue` calls the library once: int(const tutti_call_options*, tutti_work**).
+  // Issues an operation. `issue` is an int(const tutti_call_options*, tutti_work**) that calls the library
+  // once.
   template <class Issue>
   intrusive_ptr<Work> start(Plan plan, const Issue& issue);
   // Returns a call's time limit.
@@ -143,15 +145,15 @@ class ProcessGroupTutti : public c10d::Backend {
     return given.count() == 0 || given == c10d::kUnsetTimeout ? options_->timeout : limit(given);
   }
   // Combines works into one work. If `profiled` is true, the profiler shows the combined work under `name`.
-  // It is false if the profiler has shown the parts already.
+  // Pass false if the profiler has already shown the parts.
   intrusive_ptr<Work> together(const Works& works, c10d::OpType type, const char* name, const Tensors& inputs,
                                bool profiled);
   // Issues several parts as one work, with one call `issue_part(i)` for each of `inputs`.
   template <class IssuePart>
   intrusive_ptr<Work> start_together(c10d::OpType type, const char* name, const Tensors& inputs,
                                      const IssuePart& issue_part);
-  // A `Borrowed` is the communicator for one call of the library. While it exists, `shutdown` on another
-  // thread waits.
+  // A `Borrowed` is the communicator for one call of the library. While a `Borrowed` exists, `shutdown` on
+  // another thread waits.
   class Borrowed {
    public:
     Borrowed(tutti_comm* comm, std::shared_lock<std::shared_mutex> lock)
@@ -162,9 +164,10 @@ class ProcessGroupTutti : public c10d::Backend {
     tutti_comm* comm_;
     std::shared_lock<std::shared_mutex> lock_;
   };
-  // Makes the communicator. The ranks meet in the store unless they are in a world that works.
+  // Makes the communicator. The ranks meet in the store, unless `from` has a world and this world has not
+  // failed.
   tutti_comm* make_comm(const intrusive_ptr<c10d::Store>& store, Place from);
-  // Returns null after `shutdown`.
+  // Returns the communicator; null after `shutdown`.
   Borrowed borrow() const;
   // Returns the communicator, and throws after `shutdown`.
   Borrowed comm() const;
@@ -180,13 +183,13 @@ class ProcessGroupTutti : public c10d::Backend {
   const intrusive_ptr<Options> options_;
   std::uint64_t sequence_ = 0;
   std::uint64_t monitored_barriers_ = 0;
-  bool coalescing_ = false;  // whether the caller will ask for one work at the end
+  bool coalescing_ = false;  // whether `startCoalescing` was called, and `endCoalescing` not yet
   Works coalesced_;
   bool in_parts_ = false;  // whether operations are issued as parts of one work
 };
 
-// The destructor first calls this function, on any thread, to shut the group down. module.cc sets it to a
-// function that releases the GIL.
+// The destructor, which may run on any thread, begins with a call of this function to shut the group down.
+// module.cc sets it to a function that releases the GIL.
 extern void (*before_destruction)(ProcessGroupTutti*);
 
 template <class Issue>

@@ -3,8 +3,8 @@
     python build.py OUTPUT --include FOLDER --library libtutti.so
     python build.py --name
 
-The second form prints the file name of an extension for this Python and this torch. There is one translation unit,
-since torch's headers take longer to compile than everything else.
+The second form prints the file name of an extension for this Python and this torch. All sources are one translation
+unit, since torch's headers take longer to compile than all of them.
 """
 import argparse
 import os
@@ -32,12 +32,13 @@ def _command(output, include, library):
     flags = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-DTORCH_EXTENSION_NAME=_C",
              f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", f"-I{include}",
              *(f"-isystem{folder}" for folder in folders)]
-    # Older versions of torch share pybind11's types only with extensions for which these values are the same.
+    # Older versions of torch share pybind11's types only with extensions that define these macros with torch's values.
     for key in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):
         value = getattr(torch._C, f"_PYBIND11_{key}", None)
         if value is not None:
             flags.append(f'-DPYBIND11_{key}="{value}"')
-    # In a package the library is one folder up. The process has loaded torch's own libraries already.
+    # In a package the library is one folder above the extension. torch's libraries need no such path, since the process
+    # has loaded them already.
     libraries = [str(library), "-Wl,-rpath,$ORIGIN/..", f"-Wl,-rpath,{library.parent}",
                  f"-L{Path(torch.__file__).parent / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10"]
     compiler = os.environ.get("CXX", "c++").split()

@@ -17,8 +17,8 @@ void Completions::add(c10::intrusive_ptr<PendingWork> work) {
     outstanding_.push_back(entry);
     if (leader_of_ == nullptr) summon();
   }
-  // The lock must not be held here: if an operation has already ended, tutti_work_then calls back
-  // immediately.
+  // This thread must not hold the lock here: if an operation has already ended, tutti_work_then immediately
+  // calls `on_over`, which takes the lock.
   for (const WorkHandle& handle : work->handles()) {
     auto* state = new std::shared_ptr<Entry>(entry);
     if (tutti_work_then(handle.get(), &Completions::on_over, state) != TUTTI_OK) delete state;

@@ -12,25 +12,26 @@
 
 namespace tutti_torch {
 
-// `Completions` settles the operations (`PendingWork::settle`) that have a future, or that no thread waits
-// for any more.
+// `Completions` settles the operations (`PendingWork::settle`) that have a future or that no thread will wait
+// for.
 //
-// One thread leads: it makes progress for the outstanding operations, oldest first. A future runs its
-// callbacks on the thread that completes it. A callback may wait for another operation (PowerSGD's does), or
-// for the interpreter. So the leader gives up the lead before it settles an operation, and another thread
-// takes the lead. The threads start with the first operation. There are at most two more threads than there
-// are callbacks that block. They end once `stop` has been called and no operation is outstanding.
+// One thread leads: it makes progress for the outstanding operations, oldest first. The thread that settles
+// an operation completes its future, and so runs the future's callbacks. A callback may block: it may wait
+// for another operation (PowerSGD's does), or for the interpreter. So the leader gives up the lead before it
+// settles an operation, and another thread takes the lead. The threads start with the first operation. There
+// are at most two more threads than there are callbacks that block. They end once `stop` has been called and
+// no operation is outstanding.
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
   void add(c10::intrusive_ptr<PendingWork> work);
-  // Lets the threads end. Must be called after the communicators have been destroyed, which ends all
-  // operations. Does not wait.
+  // Tells the threads to end, and does not wait for them. May be called only after the communicators have
+  // been destroyed: their destruction ends all operations.
   void stop();
 
  private:
   struct Entry {
     std::shared_ptr<Completions> owner;
-    c10::intrusive_ptr<PendingWork> work;  // set until a thread takes it
+    c10::intrusive_ptr<PendingWork> work;  // null once a thread has taken it
     std::size_t open = 0;                  // handles of operations that have not ended yet
     bool ready = false;
   };

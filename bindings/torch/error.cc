@@ -10,8 +10,8 @@ namespace tutti_torch {
 
 std::exception_ptr last_error(int code, const char* what, std::chrono::milliseconds timeout) {
   std::string text = std::string("tutti: ") + what + ": ";
-  // Gloo's errors contain this text. Programs that search error messages for it recognize a timeout of tutti
-  // as well.
+  // Gloo's timeout errors contain this text, and some programs search for it. So they recognize tutti's
+  // timeouts, too.
   if (code == TUTTI_ERROR_TIMEOUT) text += "Timed out waiting " + std::to_string(timeout.count()) + "ms: ";
   text += tutti_error_message();
   const c10::SourceLocation here{__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)};

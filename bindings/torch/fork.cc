@@ -8,7 +8,7 @@
 namespace tutti_torch {
 namespace {
 
-std::atomic<std::uint32_t> forks_so_far{0};  // from the program's first process to this one
+std::atomic<std::uint32_t> forks_so_far{0};  // forks between the program's first process and this one
 void (*also_in_child)() = nullptr;
 
 }  // namespace
@@ -25,7 +25,8 @@ void Birth::check() const {
 
 void count_forks(void (*in_child)()) {
   also_in_child = in_child;
-  // This fails only if there is no memory. Then nothing stops a child from using its parent's groups.
+  // pthread_atfork fails only if there is no memory. Then nothing stops a child from using its parent's
+  // groups.
   static_cast<void>(pthread_atfork(nullptr, nullptr, [] {
     forks_so_far.fetch_add(1, std::memory_order_relaxed);
     also_in_child();

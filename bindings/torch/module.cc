@@ -30,7 +30,7 @@ void release_without_gil(ProcessGroupTutti* backend) {
 }
 
 // `global_ranks` are the group's members, as ranks of the default group. For the default group itself, torch
-// passes none.
+// passes an empty list.
 c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                          const std::chrono::duration<float>& timeout,
                                          const std::vector<int>& global_ranks) {

@@ -20,8 +20,8 @@ class PendingWork : public c10d::Work {
   using Work::Work;
   // Makes progress until the operation has ended, whatever its outcome.
   virtual void drive() = 0;
-  // Copies results, and completes this work and its future. Called once the operation has ended; only the
-  // first call has an effect.
+  // Copies results, and completes this work and its future. May be called only after the operation has ended.
+  // Only the first call has an effect.
   virtual void settle() = 0;
   virtual const std::vector<WorkHandle>& handles() const = 0;
 };

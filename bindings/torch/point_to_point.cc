@@ -22,8 +22,8 @@ void check_tag(int tag) { TORCH_CHECK(tag >= 0, "Tag must be nonnegative"); }
 class Signal {
  public:
   Signal(tutti_comm* comm, bool sends, int peer, std::uint64_t tag) : byte_(std::make_shared<char>()) {
-    // The operation has no time limit, since a timeout would fail the group. The barrier checks its own
-    // limit.
+    // The operation has no time limit, since a timeout would fail the group. The barrier itself checks its
+    // time limit, in `wait_until`.
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
     options.timeout_ns = INT64_MAX;
     tutti_work* work = nullptr;

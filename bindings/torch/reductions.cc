@@ -88,7 +88,7 @@ intrusive_ptr<Work> ProcessGroupTutti::reduce_scatter(Tensors& outputs, std::vec
   const Flat from(inputs.front(), true);
   const Elements to = reducible(output, options.reduceOp, "reduce_scatter");
   const Combine op(options.reduceOp, "reduce_scatter");
-  // A complex number counts as two elements.
+  // A reduction counts a complex number as two elements, but `from.counts` counts its bytes.
   std::vector<std::uint64_t> counts;
   for (const at::Tensor& each : inputs.front()) {
     counts.push_back(reducible(each, options.reduceOp, "reduce_scatter").count);

@@ -6,8 +6,8 @@
 namespace tutti_torch {
 namespace {
 
-// Returns the shape of a sparse tensor as numbers that can be gathered. The first is the number of elements
-// that it stores, which may differ from rank to rank.
+// Returns the shape of a sparse tensor as numbers that can be gathered. The first of these numbers counts the
+// elements that the tensor stores. Only this number may differ from rank to rank.
 at::Tensor shape_of(const at::Tensor& sparse) {
   at::Tensor shape = at::empty({sparse.dim() + 2}, at::kLong);
   std::int64_t* const numbers = shape.data_ptr<std::int64_t>();
@@ -17,8 +17,8 @@ at::Tensor shape_of(const at::Tensor& sparse) {
   return shape;
 }
 
-// Allocates one tensor like `own` per rank, to receive that rank's tensor. Only dimension 0 differs between
-// ranks.
+// Allocates, for each rank, a tensor that receives this rank's counterpart of `own`. Only the size of
+// dimension 0 differs between ranks.
 Tensors rooms(const at::Tensor& own, const at::Tensor& shapes) {
   Tensors all;
   for (std::int64_t rank = 0; rank < shapes.size(0); ++rank) {
@@ -29,8 +29,8 @@ Tensors rooms(const at::Tensor& own, const at::Tensor& shapes) {
   return all;
 }
 
-// Returns the sum of all ranks' tensors, which each rank computes itself. The numbers of elements differ
-// between ranks, so they are gathered first.
+// Returns the sum of all ranks' tensors. Each rank gathers the tensors and adds them itself. The tensors
+// store different numbers of elements, so these numbers are gathered first.
 at::Tensor sum_of_all(ProcessGroupTutti& group, const at::Tensor& input, std::chrono::milliseconds timeout) {
   c10d::AllgatherOptions gathering;
   gathering.timeout = timeout;

@@ -42,8 +42,8 @@ int set(void* state, const char* key, const void* value, std::size_t size, std::
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] { store_of(state).set(key, bytes_of(value, size)); });
 }
 
-// Asks the store again and again. c10d's own wait writes a warning to stderr whenever it times out. That
-// would happen often, since ranks that meet cut long waits into short ones.
+// Polls the store. c10d's own wait is not used, since it writes a warning to stderr whenever it times out.
+// That would happen often: while ranks meet, they split long waits into short ones.
 int wait(void* state, const char* const* keys, std::size_t count, std::int64_t timeout_ns) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(50);
@@ -80,8 +80,8 @@ int compare_set(void* state, const char* key, const void* expected, std::size_t 
     const Bytes wanted = bytes_of(desired, desired_size);
     const Bytes bytes = store_of(state).compareSet(key, bytes_of(expected, expected_size), wanted);
     // When compareSet makes a key, a TCPStore without libuv does not wake the clients that wait for the key.
-    // A set wakes them. It overwrites nothing: while ranks meet, no other client changes a key that a rank
-    // makes like this.
+    // This call of `set` wakes them. It overwrites nothing: while ranks meet, no other client changes a key
+    // that a rank has made with compareSet.
     if (expected_size == 0 && bytes == wanted) store_of(state).set(key, wanted);
     tutti_bytes_set(value, bytes.data(), bytes.size());
   });

@@ -8,9 +8,9 @@
 
 namespace tutti_torch {
 
-// Returns the communicator of all ranks that call this with the same c10d store. The ranks may call it
-// several times. Blocks until all ranks have arrived; throws if they do not arrive in time. The caller must
-// not hold the GIL, since the store may be a Python object.
+// Returns the communicator of all ranks that call this with the same c10d store. If the ranks call this
+// again, they get another communicator. Blocks until all ranks have arrived; throws if they do not arrive in
+// time. The caller must not hold the GIL, since the store may be a Python object.
 tutti_comm* meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                  std::chrono::milliseconds timeout);
 

@@ -175,7 +175,7 @@ Flat::Flat(const std::vector<at::Tensor>& tensors, bool copy) {
   for (const at::Tensor& each : tensors) {
     is_even &= each.numel() == tensors.front().numel();
     counts.push_back(static_cast<std::uint64_t>(each.numel()) * elements_per(each));
-    if (each.numel() == 0) continue;  // it has no place in memory
+    if (each.numel() == 0) continue;  // an empty tensor has no place in memory
     if (total == 0) tensor = each;
     is_copy |= !each.is_contiguous() || (total != 0 && each.data_ptr() != end);
     end = static_cast<const char*>(each.data_ptr()) + each.nbytes();

@@ -40,16 +40,16 @@ class Combine {
   tutti_op op_ = TUTTI_SUM;
 };
 
-// Returns the device of all tensors in the lists; the CPU if there are none. Throws if they are on different
-// devices. `name` is the operation's name for errors, such as "tutti:all_reduce".
+// Returns the device of all tensors in the lists; the CPU if there are no tensors. Throws if the tensors are
+// on different devices. `name` is the operation's name for errors, such as "tutti:all_reduce".
 at::Device device_of(std::initializer_list<const std::vector<at::Tensor>*> lists, const char* name);
 
 // Throws unless the tensor is dense and in the memory of the host or of a CUDA device. `name` is the
 // operation's name, such as "allreduce".
 void check_dense(const at::Tensor& tensor, const char* name);
-// Also throws if the tensor's memory has gaps between its elements. Permuted strides (transposed, channels
-// last) are accepted, so this is only for operations that treat each element alone. All ranks must have the
-// same strides.
+// Throws like `check_dense`, and also if the tensor's memory has gaps between its elements. Permuted strides
+// (transposed, channels last) are accepted, so this is only for operations that treat each element alone. All
+// ranks must have the same strides.
 void check_without_gaps(const at::Tensor& tensor, const char* name);
 void check_contiguous(const at::Tensor& tensor, const char* name);
 void check_single(const std::vector<at::Tensor>& tensors, const char* name);
@@ -64,13 +64,13 @@ void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tens
 // memory starts as a copy of them.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
-  // Copies the elements back to their tensors.
+  // Copies the elements of `from`, the `tensor` of a `Flat`, to the tensors `to`.
   static void scatter(const at::Tensor& from, const std::vector<at::Tensor>& to);
 
   at::Tensor tensor;  // all elements; has one dimension if `is_copy`
   bool is_copy = false;
   bool is_even = true;                // whether all have the same number of elements
-  std::vector<std::uint64_t> counts;  // size of each tensor in elements of movable(tensor)
+  std::vector<std::uint64_t> counts;  // size of each tensor, in the elements that `movable` counts
 };
 
 }  // namespace tutti_torch

@@ -23,8 +23,8 @@ struct Flight {
   std::vector<WorkHandle> handles;  // the operation has ended when all of these have
   std::vector<at::Tensor> memory;   // the tensors that it reads and writes
   std::function<void()> epilogue;   // called after success: copies results to their places
-  // These works are combined into this work. A wait for this work waits for all of its parts, and the parts
-  // are settled first. Each part has handles of its own.
+  // These works are combined into this work. A wait for this work waits for all of its parts. When this work
+  // is settled, its parts are settled first. Each part has handles of its own.
   std::vector<c10::intrusive_ptr<c10d::Work>> parts = {};
 };
 
@@ -45,8 +45,7 @@ class OperationWork : public PendingWork {
   // The profiler shows `inputs`; `outputs` are the value of `result()` and of the future.
   OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
                 std::vector<at::Tensor> outputs, Flight flight, std::shared_ptr<Completions> completions);
-  // Hands an operation that is still in flight to `Completions`, since its memory must live until it has
-  // ended.
+  // If the operation is still in flight, hands it to `Completions`: its memory must live until it has ended.
   ~OperationWork() override;
 
   bool isCompleted() override;

@@ -43,7 +43,7 @@ MadeGroup make(tutti_comm* all, const std::vector<int>& ranks, std::chrono::mill
 
 }  // namespace
 
-// Does nothing in a forked child: a thread that exists only in the parent may have held a lock.
+// Does nothing in a forked child: a thread that exists only in the parent may still hold a lock there.
 World::~World() {
   if (birth_.forked_since()) return;
   tutti_comm_free(maker_);

@@ -11,9 +11,9 @@
 
 namespace tutti_torch {
 
-// A `World` consists of the ranks of one meeting. It has one engine with its threads and connections, and all
-// process groups made from the world share this engine. The world makes groups from a communicator of its
-// own, which no group uses. So groups can be made after others have failed.
+// A `World` consists of the ranks that met in one call of `meet`. It has one engine with its threads and
+// connections, and all process groups made from the world share this engine. The world makes groups from a
+// communicator of its own, which no group uses. So it can make new groups even after a group has failed.
 class World {
  public:
   // Takes the communicator of all ranks that have met.
@@ -28,9 +28,10 @@ class World {
   // Forgets that world in a forked child, since it belongs to the parent.
   static void forget_default();
 
-  // Returns a communicator of these ranks of the world. Only these ranks call this, with equal lists. Returns
-  // null if the world has lost a rank; the other callers then get null, too, or have to wait until their time
-  // is up. Throws if a rank does not call in time, or on Ctrl-C. The caller must not hold the GIL.
+  // Returns a communicator of these ranks of the world. All of these ranks, and no others, must call this,
+  // with equal lists. Returns null if the world has lost a rank. In this case the other callers also get
+  // null, or fail when their time is up. Throws if a rank does not call in time, or on Ctrl-C. The caller
+  // must not hold the GIL.
   tutti_comm* make_group(const std::vector<int>& ranks, std::chrono::milliseconds timeout);
 
   const std::shared_ptr<Completions>& completions() const { return completions_; }

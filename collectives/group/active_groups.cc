@@ -7,7 +7,8 @@ namespace tutti {
 namespace {
 
 // A member is asked once in this many polls whether it may rest. A member that rests costs nothing, but
-// waking it takes time. So a communicator that a program uses all the time must not rest between two calls.
+// waking it takes time. The question is rare, so that a communicator in constant use does not rest between
+// two calls.
 constexpr std::uint32_t polls_per_question = 256;
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace tutti {
 namespace {
 
 constexpr std::chrono::milliseconds hearing_limit{100};
-// During a dispute, this rank looks at the board this often. The other ranks do not wake it when they write
-// their calls there.
+// During a dispute, this rank looks at the board at this interval, since the other ranks do not wake it when
+// they write their calls there.
 constexpr std::chrono::milliseconds board_pause{2};
 
 }  // namespace

@@ -22,7 +22,7 @@ Result<std::uint8_t> requested_algorithm(CollectiveKind kind, const CallOptions&
 }
 
 // Returns whether a call has options other than a time limit, has device memory, or may be carried out by a
-// library. The test takes few instructions, since even the smallest calls pass here.
+// library. The test takes few instructions, since even the smallest calls need it.
 bool is_special(const CallOptions& options, const Fingerprint& print, std::size_t host_libraries) {
   const std::size_t any = options.algorithm.size() | reinterpret_cast<std::uintptr_t>(options.stream) |
                           reinterpret_cast<std::uintptr_t>(options.region) | host_libraries;
@@ -58,11 +58,13 @@ Work Collectives::issue(const Call& call, const CallOptions& options) {
 
 Work Collectives::issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,
                                 const CallOptions& options) {
-  // A habit does not remember whether its call is part of a composite call, so such parts do not use habits.
+  // A habit does not remember whether its call is part of a composite call. So calls that are part of one do
+  // not use habits.
   if (print.part_of == Composite::none) {
     if (Work work; habits_.attempt(call, problem, print, options, work)) return work;
   }
-  // The number is taken first, so that an operation that fails here still has its place in the order.
+  // The call takes its number before anything can fail, so that a failed call still has its place in the
+  // order.
   const std::uint64_t number = parts_.journal.number_collective();
   Result<std::shared_ptr<CachedSchedule>> schedule = cache_.get(problem, print.algorithm);
   if (!schedule.ok()) return parts_.live.refuse(print, schedule.status());

@@ -34,7 +34,7 @@ class Collectives final : public OperationOwner {
     return habits_.repeat(call, options, work);
   }
 
-  // Forgets the last call of each kind, so that the next call is issued, and not repeated.
+  // Forgets the last call of each kind, so that the next call of each kind is checked and issued in full.
   void forget_habits() { habits_.forget(); }
 
   // OperationOwner

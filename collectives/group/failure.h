@@ -20,8 +20,8 @@ class Failure {
   class Actor {
    public:
     virtual ~Actor() = default;
-    // Tells the other members of the failure. Called once. `known` means that another rank has already told
-    // all of them.
+    // Tells the other members of the failure. Called once. If `known` is true, they know of it already, or
+    // will learn of it from the control plane.
     virtual void spread_failure(const Status& why, bool known) = 0;
     virtual void end_operations(const Status& why) = 0;
     // Returns whether other ranks may know better than this rank why a connection has ended.
@@ -44,7 +44,7 @@ class Failure {
   // report a better cause.
   void suspect(const Status& why);
   bool suspects() const { return suspects_; }
-  // Notes the suspected cause once other ranks have had their moment to report a better one.
+  // Notes the suspected cause if the other ranks' moment to report a better one is over.
   void confirm_suspicion();
   Deadline next_deadline() const { return suspects_ ? confirmed_at_ : Deadline::never(); }
 
@@ -53,7 +53,7 @@ class Failure {
   void act() {
     if (happened() && !acting_) act_now();
   }
-  // Returns true once the other members have been told.
+  // Returns whether the other members have been told of the failure.
   bool is_spread() const { return spread_; }
 
  private:

@@ -108,8 +108,8 @@ void Founding::vote(const Vote& mine) {
   try {
     exchange_(mine, votes_);
   } catch (const Error& error) {
-    // Other ranks may have received all votes. They learn here that this rank will not join them in the new
-    // communicator.
+    // Other ranks may have received all votes. `renounce` tells them that this rank will not join them in the
+    // new communicator.
     const DriverGuard guard(world_.engine->driver);
     if (mine.reserved == 1) world_.desk.renounce(number_, ranks_, error.status());
     throw;
@@ -131,7 +131,7 @@ std::optional<std::size_t> Founding::choose_giver() const {
 }
 
 // Returns the place of a new range, or -1 if there is no room. If the founding fails because a rank is lost
-// or late, others may have joined the range, so it is not handed out again.
+// or late, other ranks may have joined the range already. So the range is then not handed out again.
 std::int64_t Founding::hand_out() {
   const DriverGuard guard(world_.engine->driver);
   const std::optional<std::uint64_t> place = world_.host_memory.take(world_.range_bytes(members_.size()));

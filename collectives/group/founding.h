@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// A `Vote` has the values that one rank sends to the others in each round of a founding. Numbers that may be
-// missing are negative.
+// A `Vote` has the values that one rank sends to the others in each round of a founding. `room` and `place`
+// are negative if the rank has none.
 struct Vote {
   std::int64_t color = 0;
   std::int64_t key = 0;
@@ -35,7 +35,7 @@ class Founding {
 
   // `voters` are ranks of `group`. Throws in a forked child, and inside a `then` callback.
   Founding(Group& group, std::vector<int> voters, Exchange exchange);
-  // Makes one communicator for each color, ordered by key, then by the order of the voters.
+  // Makes one communicator for each color. Its members are ordered by key, then by the order of the voters.
   void agree(std::int64_t color, int key);
   // Makes one communicator of all voters, in the order of the voters. All of them must pass the same color.
   void agree_together(std::int64_t color);
@@ -66,7 +66,7 @@ class Founding {
   std::vector<std::size_t> members_;  // positions of the voters with this rank's color
   std::vector<int> ranks_;
   std::uint32_t number_ = 0;
-  std::uint32_t reserved_ = 0;  // the number that this rank has reserved last; 0: none
+  std::uint32_t reserved_ = 0;  // the last number that this rank has reserved; 0: none
   std::optional<std::uint64_t> place_;
 };
 

@@ -17,14 +17,14 @@
 namespace tutti {
 
 // `Gate` passes calls to the driving thread, in the order in which they were issued. If no other thread
-// drives, the calling thread does. Otherwise it hands its operation over.
+// drives, the calling thread becomes the driving thread. Otherwise it hands its operation over.
 class TUTTI_CAPABILITY("baton") Gate {
  public:
   Gate(Driver& driver, ActiveGroups& active, Failure& failure, Journal& journal, LiveOperations& live,
        SharedCollectives& shared);
 
-  // Starts an operation on this thread if no other thread drives. A small message is then sent before
-  // `launch` returns.
+  // Starts an operation on this thread if no other thread drives. In this case, a small message is sent
+  // before `launch` returns.
   Work launch(Operation& operation);
   // Takes the baton (the right to drive) for a call that may complete at once. Returns false if another
   // thread has the baton or the communicator has failed. If it returns true, the caller must call `leave`.
@@ -49,8 +49,8 @@ class TUTTI_CAPABILITY("baton") Gate {
   void settle();
 
  private:
-  // Returns false while an operation of another thread waits to be started, since operations start in the
-  // order in which they were issued.
+  // Returns false if another thread has the baton, or if an operation that was handed over has not started
+  // yet: operations start in the order in which they were issued.
   bool try_enter() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return waiting_.load(std::memory_order_acquire) == 0 && driver_.try_enter();
   }

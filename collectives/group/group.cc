@@ -101,8 +101,9 @@ bool Group::poll() {
   return did;
 }
 
-// A communicator that rests does not read the board. So it rests only once it has compared the calls there.
-// Ranks that notice a failure also report it by messages. All other events stir the communicator.
+// A communicator that rests does not read the board. So it rests only after it has compared the calls there.
+// It still learns of failures: a rank that notices one also reports it by a message. Messages of this kind
+// stir the communicator, as all other events do.
 bool Group::rest() {
   const std::uint64_t before = std::exchange(issued_, journal_.operations_issued());
   if (issued_ != before || !live_.empty() || failure_.suspects()) return false;

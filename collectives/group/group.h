@@ -79,17 +79,17 @@ class Group final : public ContextEvents,
   }
 
   // Opens the memory that the ranks of each host share. If all ranks are on one host, their collectives use
-  // it from now on. All ranks of a world must call this on its first communicator, before they issue any
-  // operation there, each on a thread that does not drive.
+  // it from now on. Every rank of a world must call this on the world's first communicator, before it issues
+  // any operation there. The calling thread must not drive.
   void open_host_memory(Deadline deadline);
   // From now on, the members' collectives use the range of their host's memory at `place`. All members must
-  // call this before they issue any operation. Throws `Error` if there can be no such range.
+  // call this before they issue any operation. Throws `Error` if no range can lie at `place`.
   void use_range(std::uint64_t place);
   // See Communicator::allocate.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts);
   // Registers a region with every transport and every offload that can use it.
   Result<std::vector<std::unique_ptr<RegisteredMemory>>> add_memory(std::span<std::byte> region);
-  // Lets all members unmap the memory that all have released. Any thread may call.
+  // Lets all members unmap the memory that all of them have released. Any thread may call.
   void tell_memory_unused() { sharing_.tell_unused(); }
 
   void abort(const Status& why) { gate_.abort(why); }

@@ -42,7 +42,7 @@ class Habits {
  private:
   struct Habit {
     Problem problem;
-    std::shared_ptr<CachedSchedule> schedule;  // null: nothing is known yet
+    std::shared_ptr<CachedSchedule> schedule;  // null: no call is remembered
     Call call;                                 // the call that `operation` is bound to
     Operation* operation = nullptr;            // prepared for the next call; null: must be made again
   };

@@ -8,8 +8,8 @@ namespace tutti {
 
 namespace {
 
-// Everything in the segment is aligned to `unit`, a multiple of the system's page size. Pages that are never
-// touched take no memory.
+// Everything in the segment is aligned to `unit`, a multiple of the system's page size. The padding costs
+// nothing, since pages that are never touched take no memory.
 constexpr std::uint64_t unit = 64 * 1024;
 
 constexpr std::uint64_t whole_units(std::uint64_t bytes) { return (bytes + unit - 1) / unit * unit; }
@@ -95,7 +95,7 @@ void HostMemory::reclaim() {
 // --- the ranges ---
 
 // Returns the `Word` of the rank that has handed out the range at `place`; null for the segment's first
-// range. `place` comes from another rank, so it may have any value.
+// range. `place` comes from another rank, so it must be checked.
 Result<HostMemory::Word*> HostMemory::giver_of(std::uint64_t place, std::uint64_t range_bytes) const {
   if (place == first_place() && range_bytes <= arenas_begin_ - place) return nullptr;
   if (place >= arenas_begin_ && place < arena_begin(members_.size()) && place % unit == 0) {
@@ -139,10 +139,11 @@ SharedRange::SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<st
 // A member leaves the range by incrementing `left`. From then until the range is handed out again, only the
 // last member to leave touches it.
 //
-// A lost member may be frozen rather than dead, and may write to the range again. So the last of the others
-// frees the range's pages, but does not leave. Then `left` stays too low forever, and the range is not handed
-// out again. If several members release the range at the same time, at least one of them sees that all the
-// others have released it, since the store and the loads are sequentially consistent.
+// A lost member may be frozen rather than dead, and may write to the range again. So the last of the members
+// that are not lost frees the range's pages, but does not leave. Then `left` never reaches the number of
+// members, so the range is never handed out again. If several members release the range at the same time, at
+// least one of them sees that all the others have released it, since the store and the loads are sequentially
+// consistent.
 SharedRange::~SharedRange() {
   std::erase(host_.ranges_, this);
   released(own_).store(1);

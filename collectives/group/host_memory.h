@@ -28,9 +28,9 @@ class HostMemory final : public SharedSegmentEvents {
   explicit HostMemory(const ControlDesk& desk) : desk_(desk) {}
 
   // Makes `request` ask for the segment of `members`, the ranks of this host in ascending order. `rank` is
-  // this rank. The segment begins with a range of `first_bytes` bytes, whose pages are allocated at once. The
-  // members' arenas follow, `room` bytes in total. Both sizes are equal on all members. Any thread may call
-  // it.
+  // this rank. The segment's first range has `first_bytes` bytes, whose pages are allocated at once. The
+  // members' arenas follow, `room` bytes in total. Both sizes must be equal on all members. Any thread may
+  // call it.
   void prepare(ShareRequest& request, std::vector<int> members, int rank, std::uint64_t first_bytes,
                std::uint64_t room);
   // From now on, the ranks share the segment that was asked for.
@@ -46,13 +46,13 @@ class HostMemory final : public SharedSegmentEvents {
   static std::uint64_t range_bytes(std::size_t members, std::uint64_t bytes);
   // Hands out a range that no communicator uses. Returns its place, or nothing if there is no room.
   std::optional<std::uint64_t> take(std::uint64_t range_bytes);
-  // Returns the place of the range that the segment begins with.
+  // Returns the place of the segment's first range.
   std::uint64_t first_place() const { return words_bytes(members_.size()); }
   // Takes back a range that no rank has joined.
   void cancel(std::uint64_t place);
   // Joins the range at `place`, which a rank has handed out for `ranks`. `own` is this rank's position in
   // `ranks`. The range has `bytes` bytes, which are zero. `events` learns of members that die. Fails with
-  // `protocol_error` if there can be no such range.
+  // `protocol_error` if no such range can exist.
   Result<std::unique_ptr<SharedSegment>> join(std::uint64_t place, std::span<const int> ranks, int own,
                                               std::uint64_t bytes, SharedSegmentEvents& events);
 
@@ -82,7 +82,7 @@ class HostMemory final : public SharedSegmentEvents {
   std::unique_ptr<SharedSegment> segment_;
   Arena arena_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> handed_out_;  // places and sizes in bytes
-  std::uint64_t reclaimed_ = 0;       // the value of this rank's word when `reclaim` last looked
+  std::uint64_t reclaimed_ = 0;       // value of this rank's `given_back` when `reclaim` last read it
   std::vector<bool> lost_;            // by position
   std::vector<SharedRange*> ranges_;  // those that this rank uses
 };

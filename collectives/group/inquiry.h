@@ -21,8 +21,8 @@ class Inquiry {
   const CallNote& call() const { return about_; }
   // Takes a rank's answer. Only its first answer about this operation counts.
   void take_answer(int rank, const HereNote& answer);
-  // Notes that the operation has timed out on `rank` too. So that rank has called the operation, and need not
-  // answer.
+  // Notes that the operation has timed out on `rank` too. This means that the rank has called the operation,
+  // so it need not answer.
   void take_report(int rank, const ExpiredNote& expired);
   // Returns whether all members have answered, or have had enough time to answer.
   bool is_over() const { return open_ == 0 || until_.expired(); }

@@ -37,7 +37,8 @@ void Journal::give_up(const Operation& operation) {
     first_failed_ = std::min(first_failed_, operation.sequence);
 }
 
-// Only operations that are timed, or lasted so long that their time of issue was stamped, get an end time.
+// An operation gets an end time only if it is timed, or if it lasted so long that its time of issue was
+// stamped.
 void Journal::end(const Operation& operation, const Status& status) {
   const bool failed = !status.ok();
   const auto stamped = operation.issued.load(std::memory_order_relaxed);

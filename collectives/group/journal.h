@@ -23,8 +23,8 @@ class Journal {
   // --- any thread ---
 
   std::uint64_t number_collective() { return next_collective_.fetch_add(1, std::memory_order_relaxed); }
-  // Does the same as `number_collective`, but only on the driving thread, and without the cost of an atomic
-  // increment. That is safe, since a program that issues from several threads must order its calls anyway.
+  // Does the same as `number_collective`, without the cost of an atomic increment. Only the driving thread
+  // may call it. That is safe, since a program that issues from several threads must order its calls anyway.
   std::uint64_t number_collective_at_once() {
     const std::uint64_t number = next_collective_.load(std::memory_order_relaxed);
     next_collective_.store(number + 1, std::memory_order_relaxed);
@@ -38,7 +38,7 @@ class Journal {
   }
   const History& collectives() const { return collectives_; }
   const History& transfers() const { return transfers_; }
-  // Returns the time now. Without a trace, this reads a cheap clock that is exact only to some milliseconds.
+  // Returns the time now. Without a trace, this reads a cheap clock that is exact only to a few milliseconds.
   History::Time now() const { return trace_ == nullptr ? History::coarse_now() : Trace::now(); }
 
   // --- driving ---
@@ -71,7 +71,8 @@ class Journal {
   }
   // Returns what is known about a collective, in the form that the mesh asks for.
   ContextEvents::Known find(std::uint64_t number) const;
-  // Returns how many collectives completed, or were refused by all ranks, before the first one that failed.
+  // Returns how many collectives completed, or were refused by all ranks, before the first one that was given
+  // up.
   std::uint64_t completed() const;
 
  private:

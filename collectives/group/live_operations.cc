@@ -118,7 +118,7 @@ void LiveOperations::await_ending() {
 Status LiveOperations::explain(const Operation& operation, const Status& why) const {
   if (why.ok()) return why;
   const std::string here = members_.describe_this_rank() + ": ";
-  // The error of the operation that timed out describes the operation already.
+  // If this operation is the one that timed out, the error describes it already.
   if (why.message().starts_with(here + operation.name())) return why;
   return why.with_context(here + operation.describe());
 }

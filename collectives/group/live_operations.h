@@ -15,8 +15,8 @@ namespace tutti {
 
 // `LiveOperations` makes a communicator's operations, lists those in flight, and ends them.
 //
-// An operation that is given up leaves the list of newest(), and joins those that are ending: their memory
-// may still be in use.
+// An operation that is given up moves from this list (see `newest`) to a second one. It ends later, since its
+// memory may still be in use.
 class LiveOperations {
  public:
   LiveOperations(std::shared_ptr<Engine> engine, const Members& members, Journal& journal,
@@ -38,8 +38,8 @@ class LiveOperations {
   // --- driving ---
 
   void begin(Operation& operation);
-  // Adds an operation of `make_passing` that has not completed to the list, so that it continues like any
-  // other.
+  // Takes an operation of `make_passing` that has not completed, and adds it to the list. From then on, it
+  // continues like any other.
   Work keep(Operation& operation, const CallOptions& options);
   void end(Operation& operation, const Status& status);
   // Gives up one operation, or all. They end once nothing touches their memory any more.

@@ -36,7 +36,7 @@ Result<std::vector<std::byte>> OffloadedCollectives::Peers::exchange(std::span<c
                   .part_of = Composite::offload,
                   .in = ConstBuffer(mine.data(), mine.size(), DataType::uint8),
                   .out = Buffer(all.data(), all.size(), DataType::uint8)};
-  // A timeout of zero would mean the default.
+  // A timeout of zero would mean the default, so the timeout is at least 1 ns.
   const std::chrono::nanoseconds remaining = std::max(deadline_.remaining(), std::chrono::nanoseconds(1));
   try {
     owner_.ordinary_(call, {.timeout = remaining}).wait();
@@ -46,9 +46,9 @@ Result<std::vector<std::byte>> OffloadedCollectives::Peers::exchange(std::span<c
   return all;
 }
 
-// Each call has a witness: a barrier that has the call's place in the order of calls. The witness consists of
-// messages even where the ranks share memory. The mesh compares each message with this rank's call of the
-// same number, however this rank carries that call out. So any mismatch is found.
+// Each call has a witness: a barrier under the call's sequence number. The witness consists of messages even
+// where the ranks share memory. The mesh compares each of these messages with the call that this rank has
+// made under that number, whether a library carries out the call or not. So any mismatch is found.
 Result<Operation*> OffloadedCollectives::make(const Call& call, const Fingerprint& print,
                                               const CallOptions& options) {
   Problem barrier;

@@ -32,8 +32,8 @@ class Offloading {
   Library* choose(const Fingerprint& call);
   // Returns why there is no library for a call.
   std::string why_none(const Fingerprint& call);
-  // Opens the library's session, and blocks meanwhile. Must be called once for each library, on a thread that
-  // does not drive.
+  // Opens the library's session. Blocks until it is open. May be called only once for each library, on a
+  // thread that does not drive.
   Status open(Library& library, OffloadPeers& peers);
   // Returns the members in the order of their ranks.
   std::span<const PeerInfo* const> peers();

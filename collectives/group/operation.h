@@ -34,7 +34,7 @@ class Trace;
 struct Engine;
 
 // `Operation` is one operation in flight: a collective or messages between two ranks. An `Execution` carries
-// it out. Its handles hold references to it, and so does the group until the operation has ended.
+// it out. The caller's `Work` holds a reference to it. So does the group, until the operation has ended.
 class Operation {
  public:
   enum class Kind : std::uint8_t { collective, transfers };
@@ -69,7 +69,7 @@ class Operation {
   void bind(Mesh& mesh);
   // Does the same for a collective among `ranks` of the world, and keeps a copy of its reduction in `op`.
   void bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
-  // Returns a call with the operation's copy of its reduction.
+  // Returns a copy of the call that refers to `op`, the operation's own copy of the reduction.
   Call own_call(const Call& made) const;
   // Returns a text such as "all_reduce(count=4, float32, sum) #17" or "send(count=4, float32)".
   std::string name() const;
@@ -95,13 +95,13 @@ class Operation {
   Kind kind = Kind::collective;
   OperationOwner* owner = nullptr;
   Fingerprint call;
-  std::uint64_t sequence = 0;  // of transfers: their number among the communicator's transfers, once started
+  std::uint64_t sequence = 0;  // transfers are counted by themselves, and get their number when they start
   std::uint8_t algorithm = 0;  // the one that carries the operation out
   History::Time queued = 0;    // when it was issued, if it could not start at once
   History::Time started = 0;   // when it started, if it is timed
-  // `issued` is the time from which the operation is timed, and `deadline` the time when it must be done.
-  // Many operations complete before anyone needs the time. So the group reads the clock only when it first
-  // looks at an operation that has not completed.
+  // `issued` is the time from which `timeout` counts, and `deadline` is the time when the operation must be
+  // done. Many operations complete before anyone needs these times. So the group reads the clock only when it
+  // first looks at an operation that has not completed.
   std::atomic<Deadline::Clock::time_point> issued;
   std::chrono::nanoseconds timeout{0};
   Deadline deadline = Deadline::never();
@@ -132,7 +132,7 @@ class Operation {
   std::atomic<std::uint32_t> references_{0};
   std::atomic<std::uint32_t> done_{0};
   Status status_;
-  // The list has the newest callback first, and is `closed` once the operation is done.
+  // The list `callbacks_` begins with the newest callback. Once the operation is done, it is `&closed`.
   struct Callback {
     std::function<void(const Status&)> call;
     Callback* next = nullptr;

@@ -118,7 +118,7 @@ bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call,
 void PointToPoint::start(Operation& operation) { operation.execute(); }
 
 // At this point, all messages of the operation have ended. If this rank suspects that a peer is lost, the
-// operation ends only when the suspicion is confirmed, together with all others.
+// operation does not end here. It ends together with all others when the suspicion is confirmed.
 void PointToPoint::on_failed(Operation& operation, const Status& why) {
   const Status cause = parts_.shared.first_cause(why);
   if (cause.code() == Code::peer_lost) parts_.failure.suspect(cause);

@@ -11,8 +11,8 @@ namespace tutti {
 
 namespace {
 
-// A rank that waits for all votes has this much more time than the rank that collects them, since only the
-// collecting rank knows whose vote is missing.
+// The other ranks wait this much longer than the rank that collects the votes. Only the collecting rank knows
+// whose vote is missing, so its time should run out first.
 constexpr std::chrono::seconds patience_with_collector{1};
 
 Status not_a_list(const std::string& why) { return Status(Code::invalid_argument, "group: " + why); }
@@ -85,7 +85,7 @@ void RollCall::follow(const Vote& mine, std::span<Vote> votes) {
   constexpr auto forever = std::chrono::nanoseconds::max();
   const CallOptions options{.timeout = std::min(limit_, forever - patience_with_collector) +
                                        patience_with_collector};
-  // If the collector's list is shorter, some votes keep these values.
+  // If the collector's list is shorter than this rank's list, the last votes keep these values.
   std::ranges::fill(votes, Vote{.color = -1, .key = collector});
   try {
     group_.own_transfers(legs, Composite::group, options).wait();

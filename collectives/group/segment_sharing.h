@@ -28,17 +28,18 @@ class SegmentSharing {
 
   // --- threads that do not drive; all members call these in the same order ---
 
-  // Opens the host's memory, if the host's ranks can share a segment. This communicator must have all ranks
-  // of the world. See HostMemory::prepare for the other arguments.
+  // Opens the host's memory, if the host's ranks can share a segment. All ranks of the world must be members
+  // of this communicator. See HostMemory::prepare for the other arguments.
   void open(HostMemory& memory, std::vector<int> on_this_host, std::uint64_t first_bytes, std::uint64_t room,
             Deadline deadline);
-  // See Communicator::allocate. `shares` is equal on all members. If it is false, the memory is not shared.
+  // See Communicator::allocate. `shares` must be equal on all members. If it is false, the memory is not
+  // shared.
   std::shared_ptr<GroupMemory> allocate(const std::vector<std::uint64_t>& parts, bool shares,
                                         Deadline deadline);
 
   // --- any thread ---
 
-  // Lets all members drop the allocations that all have released.
+  // Lets all members drop the allocations that all of them have released.
   void tell_unused();
 
   // --- driving ---

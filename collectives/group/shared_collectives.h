@@ -36,7 +36,8 @@ class SharedCollectives {
     if (executor_ != nullptr && executor_->board().unheard()) hear();
   }
   // Called when this rank has seen the failure `why`. Returns the communicator's first cause if one is known;
-  // otherwise `why`. (A failing rank writes its cause on the board before it leaves.)
+  // otherwise `why`. To find it, this function reads the board: a failing rank writes its cause there before
+  // it leaves.
   Status first_cause(const Status& why);
   // Tells the other members of the failure, and drops the collectives in progress.
   void fail(const Status& why);

@@ -14,8 +14,8 @@ namespace {
 
 using Kind = ShrinkNote::Kind;
 
-// After these pauses, notes are repeated. The first pause is short, because most answers arrive soon. Each
-// further pause is twice as long as the one before, up to `longest_pause`.
+// Notes that have not been answered are repeated after a pause. The first pause is short, because most
+// answers arrive soon. Each further pause is twice as long as the one before, up to `longest_pause`.
 constexpr std::chrono::milliseconds first_pause{10};
 constexpr std::chrono::milliseconds longest_pause{50};
 
@@ -53,7 +53,7 @@ bool Shrinking::gone(int position) const {
   return declined_[static_cast<std::size_t>(position)] || desk_.is_lost(rank) || desk_.has_left(rank);
 }
 
-// Returns whether this rank can reach the member, as far as it knows.
+// Returns whether, as far as this rank knows, it can reach the member.
 bool Shrinking::reaches(int position) const {
   const int rank = members_.world_rank(position);
   return !desk_.is_lost(rank) && mesh_.peer_status(rank).ok();
@@ -188,7 +188,7 @@ void Shrinking::answer_proposal(int position, const ShrinkNote& proposal) {
 
 // --- leading ---
 
-// Takes the leader's next step. If `again`, notes that have not been answered are sent again.
+// Takes the leader's next step. If `again` is true, notes that have not been answered are sent again.
 void Shrinking::lead(bool again) {
   joined_[static_cast<std::size_t>(members_.rank())] = own_join();
   bool all = true;
@@ -300,8 +300,8 @@ void Shrinking::conclude(const ShrinkNote& decision) {
   finish({});
 }
 
-// The leader calls this to tell members the decision. After a commit, it finishes when all survivors have
-// learned of it.
+// The leader calls this to tell members the decision. After a commit, the leader finishes here once all
+// survivors have learned of the commit.
 void Shrinking::tell(bool again) {
   bool all = true;
   for (std::size_t i = 0; i < size_; ++i) {

@@ -21,11 +21,12 @@ namespace tutti {
 //
 // All members send a join note to the leader. When each member has joined or is gone, the leader proposes the
 // survivors, the number of the new communicator and, if they share memory, a range for the communicator. When
-// all survivors have accepted, the leader commits. If the leader dies, the next survivor starts again. That
-// is safe for two reasons. No member can finish before all survivors have accepted. And a member that has
-// finished answers every note with the decision, so the new leader adopts this decision. The leader finishes
-// when all survivors have learned of the commit. If it left earlier, a member that has not received the
-// commit could find itself alone. Every note is repeated until it is answered, so lost notes do no harm.
+// all survivors have accepted, the leader commits. If the leader dies, the next survivor leads, and starts
+// again. That is safe for two reasons. No member can finish before all survivors have accepted. And a member
+// that has finished answers every note with the decision, so the new leader adopts this decision. The leader
+// finishes when all survivors have learned of the commit. If the leader left earlier, a member that has not
+// received the commit could find itself alone. Every note is repeated until it is answered, so lost notes do
+// no harm.
 //
 // Only the driving thread calls these functions, except where a comment says otherwise.
 class Shrinking final : public Pollable {
@@ -86,7 +87,7 @@ class Shrinking final : public Pollable {
   std::uint32_t attempt_;
   std::vector<std::optional<ShrinkNote>> joined_;  // by position: the rank in the communicator
   std::vector<bool> declined_, accepted_, learned_;
-  ShrinkNote proposal_;                 // of the leader; round 0: none yet
+  ShrinkNote proposal_;                 // if this rank leads; round 0: none yet
   std::uint32_t number_;                // the lowest number that this rank could take
   std::uint32_t taken_ = 0;             // the number that this rank has reserved
   std::optional<std::uint64_t> place_;  // of the range that this rank has handed out, and nobody has joined

@@ -57,7 +57,7 @@ struct World {
   Selector selector;  // changes only while there is no communicator
   Topology topology;
   std::chrono::nanoseconds default_timeout;
-  // The ranks of a new communicator may take this long to set up shared memory. After that, they exchange
+  // The ranks of a new world have this long to set up shared memory. If that is not enough, they exchange
   // messages instead.
   static constexpr std::chrono::nanoseconds usual_sharing_limit = std::chrono::seconds(10);
   std::chrono::nanoseconds sharing_limit = usual_sharing_limit;
@@ -66,9 +66,9 @@ struct World {
   std::chrono::nanoseconds goodbye_limit = usual_goodbye_limit;
   ContextNumbers contexts;
   // This is the size in bytes of each rank's window in communicators whose ranks share memory; 0 if no ranks
-  // are to share memory. Both this size and `shared_room` are equal on all ranks.
+  // are to share memory. Both this size and `shared_room` must be equal on all ranks.
   std::uint64_t window_bytes = 0;
-  // On each host, the communicators after the first may share this many bytes.
+  // On each host, the communicators after the first may share this many bytes in total.
   std::uint64_t shared_room = std::uint64_t{256} << 20;
   HostMemory host_memory{desk};
   // These libraries carry out whole collectives. They are in order of preference, which is the same on all
@@ -82,7 +82,7 @@ struct World {
   // If this is set when a communicator is created, all calls on that communicator belong to this composite
   // call.
   Composite part_of = Composite::none;
-  // True if each rank on this host has a processor of its own.
+  // True if each rank on this host has a processor of its own, so that it pays to poll for longer.
   bool patient = true;
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<DebugServer> debug_server;  // null: this rank has none

@@ -29,7 +29,8 @@ namespace {
 
 constexpr std::string_view prefix = "tutti-debug-";
 constexpr std::size_t longest_answer = std::size_t{64} << 20;
-// A client that does not read may delay other clients for this long.
+// A single `send` to a client that does not read waits for at most this long, since other clients must wait,
+// too.
 constexpr timeval client_patience{.tv_sec = 2, .tv_usec = 0};
 
 struct Address {
@@ -46,7 +47,7 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
 };
 
-// Returns the process at the other end if it belongs to the same user; otherwise 0.
+// Returns the number of the process at the other end if that process belongs to the same user; otherwise 0.
 pid_t same_user(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;

@@ -52,7 +52,7 @@ struct DebugEndpoint {
 std::vector<DebugEndpoint> debug_endpoints();
 
 struct DebugAnswer {
-  pid_t pid = 0;  // as this process sees the other one
+  pid_t pid = 0;  // of the server's process, as this process sees it
   std::string text;
 };
 // Returns the answer of a server. Fails with unauthenticated if the server belongs to another user,

@@ -19,8 +19,8 @@ History::Time History::coarse_now() {
   return now.tv_sec * Time{1'000'000'000} + now.tv_nsec;
 }
 
-// Doubles the table until `number` has a slot. This is needed if more operations are in flight than there are
-// slots.
+// Doubles the table until no other live operation has the slot of `number`. This is needed if many operations
+// are in flight.
 History::Slot& History::grow_for(std::uint64_t number) {
   Entry there;
   while (table().read(number & table().mask, there) && there.state == State::live && there.number != number) {

@@ -30,7 +30,7 @@ class History {
   struct Entry {
     std::uint64_t number = 0;
     Fingerprint call;
-    std::uint8_t algorithm = 0;  // that carried out the operation; 0: not known
+    std::uint8_t algorithm = 0;  // the one that carried out the operation; 0: not known
     State state = State::none;
     std::uint64_t tag = 0;  // of a transfer
     Time issued = 0;        // 0 if it started at once and completed soon
@@ -56,7 +56,7 @@ class History {
   void begin(const Entry& operation);
   // Notes that an operation has ended. `issued` and `ended` may be 0 (not known).
   void end(std::uint64_t number, State state, Time issued, Time ended);
-  // Notes an operation that completed before any other one began.
+  // Notes an operation that has begun and completed, with no other operation beginning in between.
   void at_once(std::uint64_t number, const Fingerprint& call, std::uint8_t algorithm) {
     Slot& slot = room_for(number);
     slot.clear();
@@ -85,8 +85,8 @@ class History {
 
  private:
   using Word = std::atomic<std::uint64_t>;
-  // A `Slot` holds everything that is written for an operation that completes at once. Slots are small and
-  // share cache lines, so they stay in the nearest cache.
+  // A `Slot` holds everything that is written for an operation that completes at once. Slots are small, and
+  // several of them share a cache line, so they stay in the nearest cache.
   struct Slot {
     Word mark;
     Word number;

@@ -74,8 +74,8 @@ class Recorder {
   // each operation in flight waits for, and waits up to `limit` for the answer. Without an answer, the JSON
   // does not contain those ranks. The driving thread must not call this.
   std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
-  // Writes the file because a communicator has failed, unless an earlier file contains this failure already.
-  // Only the driving thread may call this.
+  // Called when a communicator has failed. Writes the file, unless an earlier file already contains this
+  // failure. Only the driving thread may call this.
   void on_failure(const Recorded& group, const Status& why);
   // Waits until the driving thread has answered the last question. Must be called before the driver is
   // destroyed.

@@ -31,9 +31,9 @@ constexpr std::chrono::milliseconds writing_interval{100};
 constexpr off_t longest_file = off_t{1} << 30;  // in bytes
 constexpr std::string_view end_of_file = "\n]\n";
 
-// Times count from the last multiple of this step since 1970. That origin is normally the same for all ranks
-// of a job. Times since 1970 itself would be too large: readers keep times as floating-point numbers, which
-// would then be too imprecise.
+// The times in the file count from an origin, the last multiple of this step since 1970. The origin is
+// normally the same for all ranks of a job. Times since 1970 itself would be too large: readers keep times as
+// floating-point numbers, and would lose digits.
 constexpr std::int64_t origin_step_ns = std::int64_t{1'000'000} * 1'000'000'000;
 
 std::int64_t wall_clock_offset_ns() {
@@ -82,13 +82,13 @@ struct Trace::State {
   const std::int64_t offset_ns = wall_clock_offset_ns();
   const std::uint32_t generation = fork_generation();
 
-  std::mutex mutex;  // of the buffer
+  std::mutex mutex;  // protects the buffer
   std::condition_variable wanted;
   std::vector<Event> pending;
   std::uint64_t dropped = 0;
   bool stopping = false;
 
-  std::mutex writing;  // of the file; taken before `mutex`
+  std::mutex writing;  // protects the file; locked before `mutex`
   std::vector<Event> taken;
   off_t end = 0;  // where the next write begins: it overwrites `end_of_file`
   bool broken = false;
@@ -145,7 +145,8 @@ void Trace::State::append(std::string text) {
   }
   broken = true;
   log::warn("the trace ends here: ", name, ": ", error_text(error));
-  // This makes the earlier events valid JSON again: at most the `end_of_file` behind them was overwritten.
+  // This makes the file valid JSON again. The failed write can have overwritten nothing but the `end_of_file`
+  // behind the earlier events.
   static_cast<void>(write_at(file.get(), end, end_of_file));
   static_cast<void>(ftruncate(file.get(), end + static_cast<off_t>(end_of_file.size())));
 }

@@ -20,7 +20,8 @@
 namespace tutti {
 
 // `GroupMemory` is the memory of one call of `Communicator::allocate`: a part for each rank. The ranks share
-// the memory. If they cannot, it is ordinary memory of this rank. Any thread may release it.
+// the memory. If they cannot share memory, there is only this rank's part, in ordinary memory. Any thread may
+// release it.
 class GroupMemory {
  public:
   // Returns the size in bytes of a segment with a part of `parts[r]` bytes for each rank r.
@@ -63,8 +64,8 @@ class GroupMemory {
 // thread may call `add`, `drop_unused` and `clear`, since they may destroy a segment.
 class AllocationTable final : public Registry {
  public:
-  // All ranks add allocations in the same order, so an allocation has the same number on all ranks. `add` and
-  // `drop_unused` drop the allocations that all ranks have released.
+  // All ranks must add allocations in the same order, so that an allocation has the same number on all ranks.
+  // `add` and `drop_unused` drop the allocations that all ranks have released.
   void add(std::shared_ptr<GroupMemory> memory);
   void drop_unused();
   void clear();

@@ -29,8 +29,8 @@ Board::Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::ui
     : segment_(std::move(segment)), rank_(rank), size_(size), window_bytes_(window_bytes) {
   const auto p = static_cast<std::uint64_t>(size);
   std::byte* const memory = segment_->memory().data();
-  // All of these must start as zeros. New memory is zero, so they are not set here: another rank may already
-  // be using the board.
+  // All of these must start as zeros. New memory is zero. They must not be set here, since another rank may
+  // already be using the board.
   head_ = std::launder(reinterpret_cast<Head*>(memory));
   asleep_ = std::launder(reinterpret_cast<std::atomic<std::uint32_t>*>(memory + sizeof(Head)));
   const std::uint64_t head = whole_pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>));
@@ -88,7 +88,7 @@ void Board::fail(const Status& why) {
   failure.text[length] = '\0';
   failure.written.store(1, std::memory_order_release);
   head_->failures.fetch_add(1);
-  // This also wakes ranks that sleep for reasons other than an operation.
+  // This wakes every rank, even if it sleeps for a reason other than an operation.
   for (int i = 0; i < size_; ++i) {
     if (i != rank_) bells_[static_cast<std::size_t>(i)]->ring();
   }

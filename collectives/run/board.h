@@ -74,9 +74,9 @@ class Board {
       call[0].store(words[0], std::memory_order_release);
       call[1].store(words[1], std::memory_order_release);
     }
-    // Returns whether the slot shows the call `other`. It compares word by word, as the call was stored.
-    // (Reading the call as a whole would wait until its words have reached the cache, which takes longer than
-    // the rest of the comparison.)
+    // Returns whether the slot shows the call `other`. It compares word by word, as the call was stored. (One
+    // load of both words would wait until both stores have reached the cache, which takes longer than the
+    // rest of the comparison.)
     bool calls(const Fingerprint& other) const {
       const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(other);
       const std::uint64_t differs = (call[0].load(std::memory_order_acquire) ^ words[0]) |
@@ -103,9 +103,9 @@ class Board {
   std::byte* page(int rank, std::uint64_t number) { return area(rank).pages[number % pages]; }
   std::byte* window(int rank) { return windows_ + static_cast<std::size_t>(rank) * window_bytes_; }
 
-  // Returns the call in the slot of `rank` for operation `number`. The caller must have seen `rank` in that
-  // operation. Once this rank has finished the operation, `rank` may use the slot again; then the result is a
-  // later call. The caller can detect that, since the phase of the slot has changed.
+  // Returns the call in the slot of `rank` for operation `number`. The caller must have seen that `rank` has
+  // begun that operation. Once this rank has finished the operation, `rank` may use the slot again; then the
+  // result is a later call. The caller can detect that, since the phase of the slot has changed.
   Fingerprint call(int rank, std::uint64_t number);
   // Returns whether the call in that slot equals `call`.
   bool calls(int rank, std::uint64_t number, const Fingerprint& call) {
@@ -129,9 +129,10 @@ class Board {
   // gave before its last `pulse` or `finish` are visible.
   std::uint64_t finished(int rank) const { return area(rank).finished.load(); }
 
-  // Publishes that this rank has failed, and the reason. Called once.
+  // Publishes that this rank has failed, and the reason. Only the first call has an effect.
   void fail(const Status& why);
-  // Returns the first failure of another rank that `heard` has not returned yet; ok if there is none.
+  // Returns ok if no rank has failed since `heard` last returned a failure. Otherwise returns the failure of
+  // the lowest other rank that has failed.
   Status heard();
   // Returns whether any rank has failed, this one included.
   bool any_failed() const { return head_->failures.load() != 0; }
@@ -141,7 +142,8 @@ class Board {
  private:
   struct Failure {
     std::atomic<std::uint32_t> written;
-    // A process that shares the memory may write these at any time, so each is read only once.
+    // Another process may change these members at any time, even after they were checked. So `heard` reads
+    // each of them exactly once.
     std::atomic<std::int32_t> code;
     std::atomic<std::int32_t> peer;
     char text[failure_bytes - 12];

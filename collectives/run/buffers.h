@@ -12,7 +12,7 @@ class Buffers {
  public:
   Buffers() = default;
   Buffers(const std::byte* input, std::byte* output, std::byte* scratch, std::byte* window)
-      // The input is only ever read, unless it is also the output.
+      // The cast is safe: no step writes to the input, unless it is also the output.
       : first_bytes_{const_cast<std::byte*>(input), output, scratch, window} {}
 
   // Returns the address `offset` bytes into a buffer of this rank.

@@ -8,9 +8,10 @@
 
 namespace tutti {
 
-// `FlatSchedule` is a shared schedule that moves only a few bytes, prepared for repeated execution. It has
-// the same steps as the schedule, but every slice is a buffer and an offset in bytes, and no steps repeat. So
-// an execution is little more than loads and stores. The data move through the ranks' slots (see Board).
+// `FlatSchedule` is a shared schedule that moves only a few bytes, in a form that executes quickly. It has
+// the same steps as the schedule, but every slice is a buffer and an offset in bytes, and there is no
+// `Schedule::Repeat`. So an execution is little more than loads and stores. The data move through the ranks'
+// slots (see Board).
 class FlatSchedule {
  public:
   struct Place {

@@ -37,7 +37,8 @@ void OffloadedExecution::issue(const Call& call, void* stream) {
 
 void OffloadedExecution::withdraw(const Status& why) { library_done(why); }
 
-// Runs on any thread. Once the task has been posted, the operation may end and be used again.
+// Runs on any thread. Must not touch the operation after posting the task: it may then have ended and be in
+// use again.
 void OffloadedExecution::library_done(const Status& status) {
   library_status_ = status;
   driver_->post(task_);
@@ -102,8 +103,8 @@ std::string_view OffloadedExecution::awaited_library() const {
   return library_over_ || witness_runs_ ? std::string_view() : std::string_view(library_->name);
 }
 
-// There may be no session: if a communicator's first call fails before a session has been opened, the call
-// does not end at once.
+// There may be no session: a communicator's first call may have failed before it opened the session, and not
+// have ended yet.
 Status OffloadedExecution::wait_on(void* stream) {
   if (library_ == nullptr) return Execution::wait_on(stream);
   if (library_over_ || library_->session == nullptr) return cancelled_ ? why_ : Status();

@@ -35,8 +35,8 @@ class OffloadedExecution final : public Execution {
   // Prepares for another call. `witness` holds a run of a barrier. Before the execution starts, the caller
   // must call either `expect` or `refuse`.
   void prepare(Driver& driver, const RunBinding& binding, CachedSchedule::Lease witness);
-  // Says that the library will carry out the call. `issue` or `withdraw` must follow, before or after the
-  // start.
+  // Says that the library will carry out the call. Either `issue` or `withdraw` must follow, before or after
+  // `start`.
   void expect(const Library& library);
   // Makes the call end with `why` once all ranks have made it.
   void refuse(const Status& why);

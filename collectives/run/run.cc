@@ -32,7 +32,8 @@ void Run::start(const RunBinding& binding) {
 }
 
 // Steps become ready in the middle of other steps, and in callbacks. The outermost call of `drain` executes
-// all of them, one after the other. So the stack stays flat, and the run reports its end after all of them.
+// all of them, one after the other. So the stack stays flat, and the run reports its end only after the last
+// step.
 void Run::drain() {
   if (draining_) return;
   draining_ = true;

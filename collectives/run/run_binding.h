@@ -30,7 +30,7 @@ struct RunBinding {
   // start the execution again or destroy it.
   void (*finished)(void* owner, const Status& status) = nullptr;
   // Called at most once, before `finished`, when the execution cannot continue. Messages may still be posted.
-  // `Execution::cancel` must follow, and may be called from within this function.
+  // The owner must then call `Execution::cancel`, and may do so within this function.
   void (*failed)(void* owner, const Status& why) = nullptr;
   void* owner = nullptr;
 };

@@ -24,7 +24,7 @@ class CachedSchedule : public std::enable_shared_from_this<CachedSchedule> {
       : schedule_(std::move(schedule)), flat_(schedule_, element_size), algorithm_(algorithm) {}
   ~CachedSchedule() { delete spare_.load(); }
 
-  // A `Lease` gives its run back when it is destroyed.
+  // A `Lease` holds a run of the schedule, and gives it back when it is destroyed.
   class Lease {
    public:
     Lease() = default;
@@ -65,8 +65,8 @@ class ScheduleCache {
  public:
   explicit ScheduleCache(const Selector& selector) : selector_(selector) {}
 
-  // Returns the schedule for a problem, and builds it if necessary. If `algorithm` is 0, the selector chooses
-  // one.
+  // Returns the schedule for a problem, and builds it if necessary. `algorithm` is an algorithm's id; if it
+  // is 0, the selector chooses the algorithm.
   Result<std::shared_ptr<CachedSchedule>> get(const Problem& problem, std::uint8_t algorithm);
 
  private:

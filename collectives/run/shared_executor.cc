@@ -124,8 +124,8 @@ SharedExecutor::Area SharedExecutor::area_for(const SharedRun& run) const {
   return bytes > Board::payload_bytes ? Area::page : Area::slot;
 }
 
-// Returns the number of an operation that all ranks must have finished. Before that, the current operation
-// must not write to its slot, page or window.
+// The current operation must not write to its slot, page or window before all ranks have finished a certain
+// earlier operation. Returns the number of that earlier operation.
 std::uint64_t SharedExecutor::needs_finished() const {
   const std::uint64_t distance = area_ == Area::page ? Board::pages : Board::slots;
   const std::uint64_t before = number_ > distance ? number_ - distance : 0;
@@ -202,7 +202,7 @@ bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;
   ++repetition_;
-  if (repetition_ == repeat.times) {  // the steps after the repeated ones count from the start
+  if (repetition_ == repeat.times) {  // later steps use the original offsets and signal numbers
     shift_ = 0;
     signals_before_ -= static_cast<std::uint32_t>(repeat.times - 1) * repeat.signals;
     return false;
@@ -213,8 +213,8 @@ bool SharedExecutor::repeat() {
   return true;
 }
 
-// Returns false if combining failed, or if a rank has left the operation. Such a rank may reuse its buffers,
-// so this operation must fail.
+// Returns false if combining failed, or if a rank has failed and so left the operation. That rank may already
+// use its buffers for other things, so this operation must fail.
 bool SharedExecutor::compute(const Step& step) {
   if (step.out.owner == everyone) return reduce_for_everyone(step);
   const RunBinding& binding = *first_->binding;

@@ -55,10 +55,11 @@ class SharedExecutor {
   bool submit(SharedRun& run);
   // Continues as far as possible. Returns true if anything was done.
   bool advance();
-  // Compares this rank's calls with those that the next rank has made so far. Does nothing while an operation
-  // is in progress.
+  // Compares this rank's calls with those that the next rank has made so far, and returns the first mismatch.
+  // Does nothing while an operation is in progress.
   Status compare();
-  // Returns the number of the shared operation for which `compare` or `failed` has reported a mismatch.
+  // Returns the number of the shared operation for which `compare` or `failed` has reported a mismatch; 0 if
+  // there was no mismatch.
   std::uint64_t disputed() const { return disputed_; }
   // Returns the number of the operation in progress, or of the last one.
   std::uint64_t number() const { return number_; }
@@ -105,9 +106,9 @@ class SharedExecutor {
   void signal(std::uint32_t index);
   bool arrived(int peer, std::uint32_t index);
   bool patiently_arrived(int peer, std::uint32_t index);
-  // A patient rank polls a signal `patient_looks` times before the driver may poll other sources, since most
-  // signals arrive within a few hundred nanoseconds. Only the first `eager_looks` polls follow each other
-  // without a pause, since each poll takes the cache line away from the peer that is about to write it.
+  // A patient rank polls for a signal `patient_looks` times before the driver may poll other sources, since
+  // most signals arrive within a few hundred nanoseconds. Only the first `eager_looks` polls follow each
+  // other without a pause, since each poll takes the cache line away from the peer that is about to write it.
   static constexpr int eager_looks = 8;
   static constexpr int patient_looks = 96;
   bool seen(int peer, std::uint32_t index) const;
@@ -127,7 +128,7 @@ class SharedExecutor {
   const int next_;              // the rank whose calls this rank compares with its own
   SharedRun* first_ = nullptr;  // the operation in progress, and those that follow
   SharedRun* last_ = nullptr;
-  SharedRun halted_;  // `halt` queues it if no operation is in progress, so that later ones wait
+  SharedRun halted_;  // `halt` queues it if no operation is in progress; later ones wait behind it
   SharedRun* submitted_ = nullptr;  // the run that `submit` is executing, if it has not completed
 
   Stage stage_ = Stage::idle;
@@ -138,7 +139,7 @@ class SharedExecutor {
   bool reaches_others_ = false;  // `schedule_` is the registered form
   std::uint32_t cursor_ = 0;
   std::uint64_t repetition_ = 0;
-  std::uint64_t shift_ = 0;  // in elements; repetition adds it to the offsets in input, output and scratch
+  std::uint64_t shift_ = 0;  // elements that a repetition adds to the offsets in input, output and scratch
   std::uint32_t signals_before_ = 0;
   std::size_t element_size_ = 1;
   Area area_ = Area::slot;

@@ -7,8 +7,8 @@
 // This file executes operations of a few bytes, which take a few hundred instructions.
 namespace tutti {
 
-// Returns true if the whole operation has completed. Otherwise it has not begun, or it has stopped at a step,
-// and continues step by step from there.
+// Returns true if the whole operation has completed. Otherwise the operation has not begun, or it has stopped
+// at a step, and `advance` continues it from there.
 bool SharedExecutor::run_flat(const SharedRun& run) {
   const std::uint64_t number = number_ + 1;
   if (number > Board::slots && !board_->all_finished(number - Board::slots)) return false;
@@ -61,7 +61,7 @@ bool SharedExecutor::flat_arrived(const FlatSchedule::Step& step, const Fingerpr
   return true;
 }
 
-// Continues step by step at `cursor`. The steps before it are done.
+// Makes `advance` continue the operation at the step `cursor`. The steps before it are done.
 void SharedExecutor::go_on_at(std::ptrdiff_t cursor, bool signalled) {
   prepare();
   use(*first_->schedule);

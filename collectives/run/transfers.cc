@@ -44,7 +44,8 @@ bool Transfers::start_in_passing(const RunBinding& binding) {
   return open_ == 1 && why_.ok();
 }
 
-// Posts all messages. This call counts as one more message, so that nothing is reported while it posts.
+// Posts all messages. `open_` counts one more than the messages, so that nothing is reported until `one_less`
+// is called.
 void Transfers::post() {
   open_ = sends_.size() + recvs_.size() + 1;
   for (Recv& node : recvs_) {

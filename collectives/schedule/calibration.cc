@@ -17,20 +17,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An experiment is repeated until `patience` has passed or it has run `most_rounds` times. It runs at least
-// `fewest_rounds` times: a few rounds are needed even on slow networks, and where other programs use the
-// cores. The six experiments of a pair together take a few milliseconds.
+// An experiment runs at least `fewest_rounds` times, even on slow networks or busy cores. Then it stops when
+// `patience` has passed or when it has run `most_rounds` times. The six experiments of a pair together take a
+// few milliseconds.
 constexpr std::chrono::microseconds patience{700};
 constexpr int fewest_rounds = 3;
 constexpr int most_rounds = 16;
 // Measured costs may differ from the shipped ones by at most these factors, within a host and between hosts.
-// Hosts resemble each other, but networks differ.
+// The second factor is far larger, since networks differ much more than hosts do.
 constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
 constexpr std::size_t burst_length = 16;
 constexpr std::size_t small = 8;
-// Messages of both sizes are sent only after a handshake, not eagerly. They are large enough to measure a
-// slope. The smaller size is typical for the segments of pipelines.
+// These two sizes are large enough to measure a slope. The smaller one is typical for the segments of
+// pipelines.
 constexpr std::size_t medium = 64 << 10;
 constexpr std::size_t large = 320 << 10;
 
@@ -68,8 +68,8 @@ class Pair {
   }
   Transfer receiving(std::size_t bytes) { return leg(Transfer::Direction::recv, bytes, payload); }
   void run(const std::vector<Transfer>& legs) { communicator_.batch(legs).wait(); }
-  // Returns the messages that both ranks exchange at the same time, after the follower has received the
-  // request.
+  // Returns one message in each direction. Both ranks exchange them at the same time, after the follower has
+  // received the request.
   std::vector<Transfer> trade(std::size_t bytes) { return {receiving(bytes), sending(bytes, payload)}; }
 
   // Returns the seconds of the fastest of several rounds. This is how long a round takes when nothing
@@ -105,8 +105,8 @@ LinkCost Pair::lead() {
     run(legs);
   });
   link.gap = (burst - 2 * link.alpha) / (burst_length - 1);
-  // Messages are sent one by one, as in most collectives. In a burst, a rank would wake up only once for all
-  // messages.
+  // This exchanges single messages, as most collectives do. In a burst, a rank would wake up only once for
+  // all messages, and `busy` would be too low.
   const double traded_small = best_of([&] {
     run({sending(small, trade_small)});
     run(trade(small));
@@ -114,7 +114,7 @@ LinkCost Pair::lead() {
   link.busy = (traded_small - link.alpha) / 2;
   const double time_medium = one_way(medium);
   const double time_large = one_way(large);
-  // The slope excludes the fixed cost of a message. If the slope is lost in noise, it is estimated from the
+  // The slope excludes the fixed cost of a message. If noise hides the slope, `beta` is estimated from the
   // whole time.
   const double slope = (time_large - time_medium) / (large - medium);
   const double whole = (time_large - link.alpha) / large;
@@ -156,8 +156,8 @@ void Pair::follow() {
   }
 }
 
-// Returns the seconds per byte of a sum. Its operands are in cache, but not in the first level, as messages
-// usually are when they are combined.
+// Returns the seconds that a sum takes per byte. Its operands are in cache but not in the first level, which
+// is where messages usually are when they are combined.
 double measure_combining() {
   constexpr std::size_t count = 32768;
   std::vector<float> left(count, 1), right(count, 1);
@@ -212,7 +212,8 @@ LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double fac
   };
   if (!like(measured.alpha, shipped.alpha) || !like(measured.beta, shipped.beta)) return shipped;
   LinkCost link = measured;
-  // The other figures are differences of measurements, which noise distorts more easily, so they are limited.
+  // The other figures are differences between measurements. Noise distorts differences more easily, so each
+  // is kept within bounds.
   const auto between = [](double value, double least, double most) {
     return value >= least ? std::min(value, most) : least;  // also `least` if `value` is not a number
   };
@@ -237,8 +238,8 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
   communicator.broadcast(Buffer(bytes.data(), bytes.size(), DataType::uint8), 0, {.algorithm = "binomial"})
       .wait();
   std::memcpy(&model, bytes.data(), sizeof model);
-  // All ranks received the same costs, so all refuse them. If each rank used its own costs instead, ranks
-  // could choose different algorithms.
+  // All ranks received the same costs, so all of them fail here. If each rank used costs of its own instead,
+  // ranks could choose different algorithms.
   if (!is_possible(model)) {
     throw Error(
         Status(Code::protocol_error, "rank 0 sent impossible costs of messages: " + describe(model), 0));

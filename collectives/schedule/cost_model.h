@@ -8,8 +8,9 @@
 namespace tutti {
 
 // `LinkCost` is the cost of messages between two ranks in the LogGP model (Alexandrov, Ionescu, Schauser,
-// Scheiman 1995). The time that a message keeps a core busy is separate from the time that it occupies the
-// connection, since ranks that share cores compete only for the cores. A message of n bytes
+// Scheiman 1995). The model separates the time that a message keeps a core busy from the time that it
+// occupies a connection. Ranks that share cores compete for the cores, but not for the connections. A message
+// of n bytes
 //   - occupies the sender's and the receiver's port for gap + n * beta,
 //   - keeps a core busy at either end for busy + n * busy_byte,
 //   - arrives alpha + n * beta after it has left; `handshake` is added if it is not sent eagerly.
@@ -37,8 +38,8 @@ struct CostModel {
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 
-// Returns whether a machine can have these costs. This checks costs that another rank has sent, which may be
-// any numbers.
+// Returns whether a machine can have these costs. It is for costs that another rank has sent, since those may
+// be any numbers.
 bool is_possible(const CostModel& model);
 
 // Returns costs that were measured on one machine, for ranks that do not measure. `near_transport` ("tcp",

@@ -37,8 +37,8 @@ void AccessHistory::write(std::uint64_t begin, std::uint64_t end, std::uint32_t 
   auto it = first;
   for (; it != intervals_.end() && it->first < end; ++it) {
     const Interval& interval = it->second;
-    // The readers of the interval wait for its writer. So a step that waits for a reader need not name the
-    // writer.
+    // The readers of the interval wait for its writer. So if `step` waits for a reader, it need not wait for
+    // the writer too.
     bool read_by_others = false;
     for (const std::uint32_t reader : interval.readers) {
       if (reader == step) continue;

@@ -8,12 +8,12 @@ namespace tutti {
 
 // `AccessHistory` knows which steps last touched which elements of one address space. It keeps disjoint
 // intervals, each with the step that wrote it and the steps that have read it since. Steps must be given in
-// straight-line order. A read splits at most two intervals and a write merges all that it covers, so n steps
-// take time of about n log n.
+// straight-line order. A read splits at most two intervals, and a write merges all that it covers. So n steps
+// take a time of about n log n.
 class AccessHistory {
  public:
-  // These two functions note an access by `step`, and append to `after` the steps that must precede it (some
-  // of them several times, but never `step` itself).
+  // These two functions note an access by `step`, and append to `after` the earlier steps that `step` must
+  // wait for. A step may be appended several times.
   void read(std::uint64_t begin, std::uint64_t end, std::uint32_t step, std::vector<std::uint32_t>& after);
   void write(std::uint64_t begin, std::uint64_t end, std::uint32_t step, std::vector<std::uint32_t>& after);
 

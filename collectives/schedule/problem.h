@@ -10,7 +10,8 @@ namespace tutti {
 class Topology;
 
 // A `Problem` is everything that an algorithm may read to emit one rank's steps. It has no pointers to data.
-// Apart from `rank`, the values of two ranks may differ only if their messages still match.
+// The `rank` differs from rank to rank. Other values may differ only if the messages of the ranks still
+// match.
 //
 // The sizes of the buffers, in elements, for n = `count` and p = `size`:
 //
@@ -33,8 +34,8 @@ struct Problem {
   bool commutative = true;
   bool average = false;        // divide at the end
   bool premultiplied = false;  // scale at the start
-  // True if combining may fail, which only a user's operation can. Then no rank finishes before all ranks
-  // have combined.
+  // True if combining may fail (only a user's operation can fail). Then no rank finishes the collective
+  // before all ranks have combined.
   bool agrees = false;
   // True if the operation is in place. all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v):
   // input is output. all_gather(_v), gather(_v) (root): input is the rank's own block of output.
@@ -50,18 +51,18 @@ struct Problem {
   // on it at init.
   std::uint64_t window_bytes = 0;
   // True if the inputs and outputs of all ranks are memory that all of them may read and write
-  // (`Communicator::allocate`). The ranks find this out by a vote; see SharedExecutor.
+  // (`Communicator::allocate`). The ranks find this out by a vote (see SharedExecutor).
   bool registered = false;
   // Says which ranks share a host; null if all of them do. All ranks agree on it. It must outlive the
   // problem.
   const Topology* topology = nullptr;
 };
 
-// Returns whether one schedule serves both problems: they are equal, including the counts that their spans
-// refer to.
+// Returns whether one schedule serves both problems. It does if they are equal, including the counts that
+// their spans refer to.
 bool same_schedule(const Problem& a, const Problem& b);
 
-// `Tuning` holds the knobs of an algorithm, agreed by all ranks.
+// `Tuning` holds the knobs of an algorithm. They are equal on all ranks.
 struct Tuning {
   std::uint32_t radix = 2;          // k of k-nomial trees and of dissemination
   std::uint64_t segment_bytes = 0;  // pipeline unit; 0: do not segment
@@ -71,8 +72,8 @@ struct Tuning {
 // These two functions return the number of elements of this rank's input and of its output; 0 if it has none.
 std::uint64_t input_count(const Problem& problem);
 std::uint64_t output_count(const Problem& problem);
-// Returns whether the buffers of all ranks together are so large that outputs are better written past the
-// caches (core/stream_copy.h).
+// Returns whether outputs should be written past the caches (core/stream_copy.h). That is faster if the
+// buffers of all ranks together are large.
 bool passes_caches(const Problem& problem);
 // Returns where this rank's own block starts in the buffer that holds a block for every rank (all_gather,
 // gather, reduce_scatter, scatter and their _v forms); 0 for other kinds.

@@ -34,8 +34,8 @@ struct Reach {
 };
 Reach reach(CollectiveKind kind, int root, int rank);
 
-// Returns whether the collective has a registered form. If so, all ranks vote on whether to use it. The
-// result depends only on values that all ranks know.
+// Returns whether the collective has a registered form. This depends only on values that all ranks know. If
+// it has one, all ranks vote on whether to use it.
 bool has_registered_form(const Problem& problem);
 
 }  // namespace tutti

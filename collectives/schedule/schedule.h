@@ -10,17 +10,17 @@
 namespace tutti {
 
 // The types in this file describe as data what one rank does in one collective: a list of steps over slices
-// of buffers. The types hold no pointers, since pointers belong to one run of a schedule. If all ranks of a
-// group are on one host, each rank has a `window`, which all ranks read.
+// of buffers. The types hold no pointers to data, since each run of a schedule has its own buffers. If all
+// ranks of a group are on one host, each rank has a `window`, which all ranks read.
 enum class BufferId : std::uint8_t { input, output, scratch, window };
 
 inline constexpr std::int32_t own = -1;
 inline constexpr std::int32_t everyone = -2;
 
-// A `Slice` is `count` elements from element `offset` of a buffer. The buffer is the rank's own, or it
-// belongs to rank `owner`; then it must be a window, or memory that its owner has registered. The output of a
-// reduce may belong to `everyone`. Then each element of the result is written to the outputs of all ranks,
-// which must all be registered.
+// A `Slice` is `count` elements from element `offset` of a buffer. The buffer is this rank's own unless
+// `owner` is a rank. The buffer of another rank must be a window, or memory that its owner has registered.
+// The output of a reduce may belong to `everyone`. Then each element of the result is written to the outputs
+// of all ranks, which must all be registered.
 struct Slice {
   BufferId buffer = BufferId::input;
   std::uint64_t offset = 0;
@@ -43,13 +43,13 @@ enum class StepKind : std::uint8_t {
 
 struct Step {
   StepKind kind = StepKind::copy;
-  // Says which operand of a recv_reduce the message is. Lower ranks' data stands on the left, on every rank,
-  // so that all ranks combine the same operands in the same order and get the same bits.
+  // Says which operand of a recv_reduce the message is. On every rank, the data of lower ranks is the left
+  // operand. So all ranks combine the same operands in the same order and get the same bits.
   MessageSide message_side = MessageSide::right;
   std::int32_t peer = -1;
   // This is the number of this message among those from its sender to its receiver within the collective.
-  // Both sides count in the order in which the algorithm emitted the messages. Together with (context,
-  // sequence) it matches send and receive; the order in which steps become ready does not matter.
+  // Both sides count in the order in which the algorithm emitted the messages. Sends and receives are matched
+  // by (context, sequence) and this number, so the order in which steps become ready does not matter.
   std::uint32_t index = 0;
   Slice left;
   Slice right;
@@ -82,7 +82,7 @@ struct Schedule {
   std::vector<std::uint32_t> ready;       // steps with no dependency
   std::uint64_t scratch_count = 0;        // elements of scratch that a run must provide
   bool shared = false;
-  std::uint64_t window_count = 0;  // the most elements of its window that any rank uses; equal on all ranks
+  std::uint64_t window_count = 0;  // elements of each window that are in use; equal on all ranks
   Repeat repeat = {};
 
   // Returns the steps that depend on `step`.

@@ -80,8 +80,8 @@ class ScheduleBuilder::Hazards {
   std::uint64_t begin(const Slice& slice) const { return slice.offset + shift_[index(slice.buffer)]; }
   AccessHistory& history(const Slice& slice) { return histories_[space_[index(slice.buffer)]]; }
 
-  // Returns whether after_[i] is also a predecessor of another predecessor, which implies it. Long lists are
-  // not searched.
+  // Returns whether after_[i] is also a predecessor of another predecessor, which implies it. Returns false
+  // without a search if the list is long.
   bool implied(std::size_t i) const {
     if (after_.size() > 16) return false;
     for (std::size_t j = i + 1; j < after_.size(); ++j) {
@@ -240,8 +240,8 @@ void ScheduleBuilder::add(Step step) {
     return;
   }
   const auto id = static_cast<std::uint32_t>(schedule_.steps.size());
-  // An operand that the step overwrites in place is not recorded as read: the write has at least the same
-  // predecessors.
+  // An operand that the step overwrites in place is recorded only as written, since a write waits for
+  // everything that a read would wait for.
   for (const Slice& operand : {step.left, step.right}) {
     if (!hazards_->same_place(operand, step.out)) hazards_->read(operand, id);
   }

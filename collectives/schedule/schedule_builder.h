@@ -58,8 +58,8 @@ class ScheduleBuilder {
   // the output. Premultiplied sums need this, and so do exchanges in place whose blocks overlap.
   void redirect_input(Slice to);
   // From here on, a send waits for the send emitted `window` sends before it (0: it waits for none). This
-  // bounds a rank's messages in flight, and keeps messages that are ready early from delaying those that
-  // others wait for.
+  // bounds a rank's messages in flight. So messages that are ready early do not delay messages that other
+  // ranks wait for.
   void limit_in_flight(std::uint32_t window);
   // From here on, a send waits for every receive emitted so far. Messages without content need this, because
   // their dependencies cannot be derived from memory.
@@ -69,7 +69,7 @@ class ScheduleBuilder {
 
   // While a `Part` exists, `input` and `output` are the given slices of the outer algorithm, and peer i is
   // ranks[i]. So an algorithm can be a part of another one, among some of the ranks. A limit of messages in
-  // flight, or a redirected input, ends with the part. Parts do not nest.
+  // flight ends with the part. So does a redirection of the input within the part. Parts do not nest.
   class Part {
    public:
     Part(ScheduleBuilder& builder, std::span<const int> ranks, Slice input, Slice output);

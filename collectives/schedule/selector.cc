@@ -134,7 +134,7 @@ std::vector<Choice> Selector::rank(const Problem& problem) const {
   for (const Algorithm& algorithm : algorithms()) {
     if (fits(algorithm, problem)) choices.push_back(tuned(algorithm, problem));
   }
-  // Shared algorithms come first: their ranks can read data where it lies, but messages would have to copy
+  // Shared algorithms come first: with them, ranks read data where it lies, while messages would have to copy
   // it.
   std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
     if (a.algorithm->shared != b.algorithm->shared) return a.algorithm->shared;

@@ -24,8 +24,8 @@ class Selector {
   // an unknown word, the error (invalid_argument) names it.
   static Result<Selector> create(CostModel model, const std::string& overrides);
 
-  // Returns the algorithm with the id `algorithm_id`, or invalid_argument if it does not apply. 0 means the
-  // override if there is one that applies, and otherwise the best algorithm.
+  // Returns the algorithm with the id `algorithm_id`, or invalid_argument if it does not apply. If the id is
+  // 0, returns the first override that applies; if none does, the best algorithm.
   Result<Choice> choose(const Problem& problem, std::uint8_t algorithm_id = 0) const;
   // Returns all algorithms that apply, each with its best tuning. Those for ranks that share memory come
   // before the others, and in either group the cheapest comes first.

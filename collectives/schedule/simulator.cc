@@ -137,7 +137,7 @@ class SimulatedRun {
   }
 
   // Occupies the rank and a core of its host for `seconds`. The work begins at `time`, or as soon as both are
-  // free after that. Returns when the work begins.
+  // free if that is later. Returns when the work begins.
   double occupy(std::uint32_t rank, double time, double seconds) {
     Machine& machine = machines_[rank];
     double begin = std::max(time, machine.thread);
@@ -193,7 +193,7 @@ class SimulatedRun {
          progress_[from].repetition);
   }
 
-  // The receiver takes the message in while it arrives. If the receiver has nothing else to do, it finishes
+  // The receiver takes the message in while the bytes arrive. A receiver with nothing else to do finishes
   // when the last byte arrives.
   void land(const Event& event) {
     const Step& s = step(event.at);
@@ -235,8 +235,8 @@ class SimulatedRun {
     if (--progress.open == 0 && ++progress.repetition < repetitions_) repeat(event.at.rank, event.time);
   }
 
-  // A key has 16 bits for the repetition, 24 for the rank and 24 for the message, more than any simulation
-  // needs.
+  // A key has 16 bits for the repetition, 24 for the rank and 24 for the message. That is more than any
+  // simulation needs.
   static std::uint64_t key(std::uint32_t repetition, int peer, std::uint32_t index) {
     return std::uint64_t{repetition} << 48 | static_cast<std::uint64_t>(peer) << 24 | index;
   }

@@ -25,8 +25,8 @@ class Topology {
   int place_of(int rank) const { return place_of_[static_cast<std::size_t>(rank)]; }
   // Returns the ranks of a host, ascending.
   std::span<const int> members(int host) const;
-  // These two functions return the number of ranks on the host with the fewest, and on the host with the
-  // most.
+  // These two functions return the number of ranks on the host with the fewest ranks, and on the host with
+  // the most.
   int fewest() const { return fewest_; }
   int most() const { return most_; }
   // Returns whether every host has the same number of ranks, and the ranks of each host are consecutive.

@@ -9,8 +9,8 @@
 
 namespace tutti::liveness {
 
-// An `Address` is what a rank publishes about its control plane:
-// "10.0.0.1:4711/8c1f00d2b5a69e37/4026531836/123456".
+// An `Address` is what a rank publishes about its control plane. As text, it is the host and port, the nonce,
+// the PID namespace and the start time: "10.0.0.1:4711/8c1f00d2b5a69e37/4026531836/123456".
 struct Address {
   std::string host;  // a literal address, or the name that a user advertises
   std::uint16_t port = 0;
@@ -19,7 +19,8 @@ struct Address {
 };
 
 std::string format(const Address& address);
-// Returns nothing if the text does not have that form. The text comes from a peer, so all of it is checked.
+// Returns nothing if the text is not one that `format` could return. The text comes from a peer, so all of it
+// is checked.
 std::optional<Address> parse_address(std::string_view text);
 
 // `address_name` is the name of this address in a PeerInfo.

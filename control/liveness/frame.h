@@ -10,7 +10,7 @@
 #include "control/plane.h"
 
 // A control connection carries a hello, its answer, and then frames. All are little-endian with fixed
-// headers. Every field is checked before it is used, and memory is only allocated for bytes that have
+// headers. Every field is checked before it is used, and memory is allocated only for bytes that have
 // arrived.
 namespace tutti::liveness {
 
@@ -31,10 +31,10 @@ inline constexpr std::size_t hello_bytes = 48;
 
 enum class Verdict : std::uint32_t {
   welcome = 1,   // frames may follow, from either side
-  stranger = 2,  // the hello is for another job, process or rank, or of another version
+  stranger = 2,  // the hello has another version, or is for another job, process or rank
   fenced = 3,    // this rank has given the sender up
   leaving = 4,   // this rank is about to leave
-  crossed = 5,   // this rank's own connection to the sender is on its way
+  crossed = 5,   // this rank is already connecting to the sender
 };
 
 // An `Answer` is the 16-byte reply to a hello: magic 8 | verdict 4 | generation 4
@@ -71,7 +71,8 @@ inline constexpr std::size_t frame_header_bytes = 40;
 std::string encode(const Hello& hello);
 std::string encode(const Answer& answer);
 std::string encode(const Frame& frame);
-// These decode the first bytes. They return nothing if the bytes are not a hello, or not an answer.
+// These two functions decode a hello and an answer from the first bytes. They return nothing if those bytes
+// are something else.
 std::optional<Hello> decode_hello(std::string_view bytes);
 std::optional<Answer> decode_answer(std::string_view bytes);
 // Returns whether the bytes received so far may be the beginning of a hello. If they cannot be, the sender is

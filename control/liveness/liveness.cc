@@ -64,7 +64,8 @@ Liveness::Liveness(LivenessOptions options, Descriptor listener)
 
 Liveness::~Liveness() {
   if (forked()) {
-    // In a forked child the thread does not exist, and its data may be inconsistent.
+    // In a forked child the thread does not exist, and its data may be inconsistent. So the child leaves both
+    // alone.
     static_cast<void>(overlay_.release());
     forget(thread_);
     return;

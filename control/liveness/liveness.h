@@ -30,7 +30,7 @@ struct LivenessOptions {
 // `Liveness` is the control plane over TCP (docs/protocol.md): a thread that runs an Overlay.
 class Liveness final : public ControlPlane {
  public:
-  // Makes a control plane, which listens from then on.
+  // Makes a control plane that already listens for connections.
   static Result<std::unique_ptr<Liveness>> create(const LivenessOptions& options);
   ~Liveness() override;
 

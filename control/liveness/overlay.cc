@@ -18,13 +18,14 @@ constexpr std::size_t most_keys = 4096;
 // A neighbour has at least this long for the first connection, even if `limit` is shorter, since ranks start
 // at different times.
 constexpr std::chrono::seconds first_contact{10};
-// One side of a new pair connects. The other side connects after this time if there is no connection by then.
+// In a new pair of neighbours, one side connects first. If there is no connection after this time, the other
+// side connects.
 constexpr std::chrono::seconds others_turn{1};
-// A rank that leaves waits at most this long until its neighbours have received its goodbye.
+// A rank that leaves waits at most this long for its neighbours to receive its goodbye.
 constexpr std::chrono::milliseconds goodbye_limit{500};
 constexpr int heartbeats_per_limit = 4;
-// At most so many connections may wait to say hello. A rank has few neighbours, so there is room for all of
-// them.
+// At most this many new connections may be open before they have said hello. A rank has few neighbours, so
+// there is room for all of them.
 constexpr std::size_t most_strangers = 64;
 
 // This is the finaliser of splitmix64 (Steele, Lea, Flood 2014).
@@ -63,7 +64,7 @@ void Overlay::start(Clock::time_point now) {
   mend(now, now);
 }
 
-// Makes a contact for each present neighbour on the ring. The lower rank of a pair connects first.
+// Makes a contact for each neighbour on the ring that has none yet. The lower rank of a pair connects first.
 void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from) {
   for (const int rank : neighbours(here_, options_.rank)) {
     const auto [entry, added] = contacts_.try_emplace(rank);
@@ -161,8 +162,8 @@ void Overlay::pass_on(const Frame& frame, int except) {
   }
 }
 
-// Passes the frame to the linked rank that is nearest to its target. While the ring changes, that rank could
-// be `from`, but a frame never goes back.
+// Passes the frame to the linked rank that is nearest to the target, but never back to `from`. (While the
+// ring changes, `from` could be the nearest.)
 void Overlay::route(Frame& frame, int from) {
   const int target = static_cast<int>(frame.target);
   if (frame.hops == 0 || fenced_ || !is_here(target)) return;
@@ -227,7 +228,8 @@ void Overlay::on_left(int rank, int from) {
   made.target = static_cast<std::uint32_t>(rank);
   pass_on(made, from);
   remove(rank, Presence::left);
-  // New links are made only later, since usually all ranks leave at about the same time.
+  // New links are made after a pause: usually all ranks leave at about the same time, and then no links are
+  // needed.
   const auto later = Clock::now() + others_turn;
   if (stop_at_ == never) mend(later, later);
   events_.on_left(rank);

@@ -41,14 +41,14 @@ struct OverlayOptions {
 };
 
 // An `Overlay` is the control plane of one rank, as a state machine around poll(). Its thread calls `collect`
-// to get the descriptors, waits for them, but no longer than until `next()`, and then calls `run`. Only one
-// thread may call an overlay, and the overlay calls the `ControlEvents` on that thread.
+// to get the descriptors, waits for them until `next()` at the latest, and then calls `run`. Only one thread
+// may call an overlay, and the overlay calls the `ControlEvents` on that thread.
 //
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected. If
-// no rank reports the reason within the grace period, the neighbour is lost. A neighbour that has been silent
-// for `OverlayOptions::limit` is lost at once. A rank that finds another one lost tells all its neighbours,
-// which tell theirs. The lost rank is notified too: if it is still alive, it learns that it was given up.
-// Then the ring closes around the gap.
+// no rank reports the reason within the grace period, the neighbour counts as lost. A neighbour that has been
+// silent for `OverlayOptions::limit` counts as lost without a grace period. A rank that finds another one
+// lost tells all its neighbours, which tell theirs. The lost rank is notified too: if it is still alive, it
+// learns that it was given up. Then the ring closes around the gap.
 class Overlay final : public meeting::Port {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
@@ -66,7 +66,8 @@ class Overlay final : public meeting::Port {
   void send(int target, std::uint32_t topic, std::string body);
   void give_up(int rank, const Status& why);
   void set_generation(std::uint32_t generation) { generation_ = generation; }
-  // Says goodbye. `over` is true once all neighbours have received the goodbye, or time is up.
+  // Says goodbye. Then `over` becomes true once all neighbours have received the goodbye, or after half a
+  // second.
   void leave(Clock::time_point now);
   bool over(Clock::time_point now) const;
 

@@ -15,18 +15,18 @@ namespace {
 using std::chrono::milliseconds;
 
 // After a connection ends, this rank waits this long before it declares the neighbour lost. Meanwhile another
-// rank can report a better cause.
+// rank can report a more precise cause.
 constexpr milliseconds grace{50};
-// A rank counts as gone after its host has refused this many connections. (The rank listened before any other
-// rank knew its address.)
+// A rank counts as gone after its host has refused this many connections. A refusal does not mean that the
+// rank is still starting, since a rank listens before it publishes its address.
 constexpr int refusals_until_gone = 5;
 constexpr milliseconds retry_pause{200};
 // A rank counts as unreachable after this many rejections by the network.
 constexpr int rejections_until_gone = 10;
 constexpr milliseconds crossed_pause{1000};
 constexpr milliseconds resolve_pause{10};  // between checks whether the name service has answered
-// If a neighbour or its host is frozen and does not read, notes and heartbeats to it are dropped once this
-// many bytes are unsent.
+// Once this many bytes to a neighbour are unsent, further notes and heartbeats to it are dropped. This
+// happens if the neighbour or its host is frozen and does not read.
 constexpr std::size_t most_unsent = 1024 * 1024;
 // The last bytes of a connection must be written within this time.
 constexpr milliseconds closing_limit{500};
@@ -210,8 +210,8 @@ void Overlay::attempt_failed(int rank, Contact& contact, Clock::time_point now) 
   if (!refused) return;
   contact.next_try = now + contact.backoff.next();
   if (++contact.refusals < refusals_until_gone) return;
-  // A firewall may refuse one direction only, so the other side gets a turn to connect before a rank is given
-  // up.
+  // A firewall may refuse only one of the two directions. So the other rank also gets a turn to connect
+  // before it is given up.
   if (now < both_tried_at_ && losses_.empty() && !any_left_) return;
   // If ranks have begun to leave, `rank` has probably left as well, and its goodbye is on its way through
   // other ranks.
@@ -241,8 +241,8 @@ void Overlay::read_answer(int rank, Contact& contact, bool goes_on, Clock::time_
   }
 }
 
-// Reads the frame after the verdict `fenced`, which says why this rank was given up. Returns false if it has
-// not arrived yet.
+// Reads the frame after the verdict `fenced`, which says why this rank was given up. Returns false if that
+// frame has not arrived yet.
 bool Overlay::read_reason(Contact& contact, bool goes_on, std::string& why) const {
   std::string_view rest = contact.stream->received();
   rest.remove_prefix(answer_bytes);

@@ -10,8 +10,8 @@
 namespace tutti::liveness {
 namespace {
 
-// A connection that is turned away stays open until the other side has received the reason, but at most this
-// many stay open.
+// A connection that is turned away stays open until the other side has received the reason. If this many are
+// already closing, a further one is closed at once.
 constexpr std::size_t most_closing = 64;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
@@ -61,7 +61,8 @@ Verdict Overlay::judge(const Hello& hello) const {
   if (presence_[hello.from] == Presence::left || stop_at_ != never) return Verdict::leaving;
   const int from = static_cast<int>(hello.from);
   const auto found = contacts_.find(from);
-  // A new connection replaces an old one, whose end may not have been noticed yet.
+  // A new connection replaces an open one. The open one has probably ended, and this rank has not noticed
+  // yet.
   const meeting::OwnSide own{
       .connecting = found != contacts_.end() &&
                     (found->second.phase == Phase::connecting || found->second.phase == Phase::greeting)};

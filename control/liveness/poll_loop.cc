@@ -22,7 +22,7 @@ void PollLoop::collect(std::vector<pollfd>& waits) const {
 void PollLoop::run(std::span<const pollfd> ready, Deadline::Clock::time_point now) {
   for (const pollfd& each : ready) {
     if (each.revents == 0) continue;
-    // A handler may have stopped watching this descriptor.
+    // An earlier handler may have stopped watching this descriptor.
     const auto found = watched_.find(each.fd);
     if (found != watched_.end()) found->second.handler->on_ready(static_cast<std::uint32_t>(each.revents));
   }

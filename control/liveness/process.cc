@@ -38,8 +38,8 @@ Descriptor watch_process(pid_t pid, const ProcessIdentity& identity) {
   if (identity.start_time == 0 || identity.pid_namespace == 0) return {};
   if (identity.pid_namespace != own_namespace()) return {};
   Descriptor process = Descriptor::guarded(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  // The start time is compared after the descriptor is open, since from then on the descriptor stands for one
-  // process, even if the PID is used again.
+  // The start time must be compared after the descriptor is opened. An open descriptor stands for one
+  // process, even if the kernel gives the PID to another process later.
   if (process && start_time(std::to_string(pid)) != identity.start_time) process.reset();
   return process;
 }

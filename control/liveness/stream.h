@@ -24,7 +24,7 @@ class Stream {
   // already, or 0.
   Stream(Descriptor socket, security::Guard guard, int error = 0)
       : connection_(std::move(socket), std::move(guard)), error_(error) {}
-  // Makes a stream of a connection that another rank has made, and that has passed its guard.
+  // Makes a stream from a connection that another rank has opened and that has passed its guard.
   explicit Stream(meeting::Connection accepted);
 
   int descriptor() const { return connection_.descriptor(); }
@@ -69,7 +69,7 @@ class Stream {
 };
 
 std::uint16_t port_of(const Descriptor& listener);
-// Starts connecting. Returns null if the attempt cannot even be started now.
+// Starts connecting. Returns null if no socket can be made; errno then says why.
 std::unique_ptr<Stream> connect_to(const SocketAddress& address, security::Guard guard);
 
 }  // namespace tutti::liveness

@@ -12,8 +12,8 @@
 namespace tutti::security {
 namespace {
 
-// Writes of up to this many bytes are first copied into one buffer, since the kernel takes longer to read a
-// list of buffers.
+// If a write has several parts with up to this many bytes in all, they are first copied into one buffer. That
+// is faster than to give the kernel a list of buffers.
 constexpr std::size_t gathered_bytes = 512;
 constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
 
@@ -42,7 +42,7 @@ class Message {
   msghdr header_{};
 };
 
-// Returns the result of a system call, which is repeated after a signal.
+// Makes a system call, and repeats it when a signal has interrupted it. Returns how many bytes it moved.
 template <class Call>
 std::size_t moved(Call call, int& error) {
   ssize_t result = 0;

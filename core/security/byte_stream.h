@@ -30,7 +30,7 @@ class ByteStream {
   std::size_t read(int socket, std::span<std::byte> place, int& error);
   // Reads into `first` and then `second`. An encrypted stream fills only `first`.
   std::size_t read(int socket, std::span<std::byte> first, std::span<std::byte> second, int& error);
-  // Writes at most 16 parts. Bytes that it did not write must be passed again.
+  // Writes at most 16 parts. The caller must call `write` again with the bytes that were not written.
   std::size_t write(int socket, Parts parts, int& error);
   std::size_t write(int socket, std::span<const std::byte> part, int& error) {
     return write(socket, Parts(&part, 1), error);

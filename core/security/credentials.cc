@@ -39,7 +39,7 @@ Status bad_file(const std::string& path, const std::string& why) {
   return Status(Code::invalid_argument, "TUTTI_TOKEN_FILE: " + path + ": " + why);
 }
 
-// Returns the file's first line, so that a file made with `echo` works too.
+// Returns the file's first line without its newline, so that a file made with `echo` works too.
 Result<Secret> read_token(const std::string& path) {
   Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) return bad_file(path, error_text(errno));

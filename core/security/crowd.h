@@ -7,8 +7,9 @@
 
 namespace tutti::security {
 
-// A `Crowd` is a set of strangers from one origin: one IPv4 address, or one IPv6 network of 64 bits. Each
-// origin has two crowds: the strangers that have sent what a rank sends first (`has_begun`), and the rest.
+// A `Crowd` is a set of strangers (connections that have not proved who they are) from one origin. An origin
+// is one IPv4 address, or one IPv6 network of 64 bits. Each origin has two crowds: the strangers that have
+// sent what a rank sends first (`has_begun`), and the rest.
 struct Crowd {
   std::uint64_t origin = 0;
   bool has_begun = false;
@@ -20,10 +21,11 @@ struct Crowd {
 // Returns the origin of a connection, for `Crowd::origin`.
 std::uint64_t origin_of(int socket);
 
-// Finds the stranger to close when there are too many: the oldest of the largest crowd. So a crowd displaces
-// only itself. A rank on another host stays, even if it takes some round trips to prove its identity. A rank
-// on the same host as many strangers is safe from them once it has begun (`has_begun`), unless they have
-// begun, too. `oldest_first` is not empty. `crowd_of(stranger)` returns the crowd of a stranger.
+// Returns the stranger to close when there are too many: the oldest one of the largest crowd. So a crowd
+// displaces only its own members. A rank on another host stays, even if it takes some round trips to prove
+// its identity. A rank on the same host as many strangers is safe from them once it has begun (`has_begun`),
+// unless they have begun, too. `oldest_first` is not empty. `crowd_of(stranger)` returns the crowd of a
+// stranger.
 template <class Strangers, class CrowdOf>
 auto first_to_go(Strangers& oldest_first, CrowdOf crowd_of) {
   std::map<Crowd, std::size_t> sizes;

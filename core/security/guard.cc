@@ -25,7 +25,7 @@ const char* describe(Mode mode) {
   return "protects connections by an unknown method";
 }
 
-// Local sockets have no guard without a token, since certificates are for the network.
+// A local socket has a guard only if there is a token, since certificates are only for the network.
 SharedCredentials for_service(SharedCredentials credentials, Service service) {
   const bool none = service == Service::memory && credentials != nullptr && !credentials->keys().has_token();
   return none ? nullptr : std::move(credentials);
@@ -109,7 +109,7 @@ bool Guard::receive_some(int socket) {
   return error == 0;
 }
 
-// Errors such as EAGAIN only mean that the call must be repeated. They count only when time is up.
+// Errors such as EAGAIN only mean that the call must be repeated. They are a failure only once time is up.
 void Guard::fail_system(int error) {
   if (error == EINTR || error == EAGAIN || error == EWOULDBLOCK) {
     if (deadline_.expired()) fail(Code::timeout, "the other side did not answer in time");
@@ -124,7 +124,7 @@ void Guard::fail_system(int error) {
 
 // --- the side that accepts ---
 
-// Without credentials, only bytes that are meant for a guard are taken from the connection.
+// Without credentials, this guard takes bytes from the connection only if they are meant for a guard.
 void Guard::peek(int socket) {
   std::byte first{};
   const ssize_t got = ::recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -133,7 +133,7 @@ void Guard::peek(int socket) {
   step_ = expects_guard ? Step::read_opening : Step::finished;
 }
 
-// Strangers are refused at the first wrong byte, and get no answer.
+// A process that does not speak our protocol is refused at its first wrong byte, and gets no answer.
 void Guard::recognise(int socket) {
   const auto bytes = std::span(in_).first(have_);
   if (step_ == Step::read_opening && !begins_with(bytes, opening_magic)) {
@@ -262,13 +262,13 @@ Mode Guard::mode() const {
   return credentials_ == nullptr || on_this_host ? Mode::challenge : credentials_->keys().mode();
 }
 
-// Returns the job. It is empty for a store, since one store may serve many jobs, each under its own keys.
+// Returns the job. It is empty for a store, since one store may serve many jobs.
 std::span<const std::byte> Guard::job() const {
   if (parties_.service == Service::store) return {};
   return credentials_->keys().job();
 }
 
-// Returns a proof. Inside TLS it is valid on this connection only. Otherwise a relay could pass it on to
+// Returns a proof. Inside TLS, the proof is valid only on this connection, so that no relay can pass it on to
 // another connection.
 Digest Guard::proof(std::string_view role) const {
   const std::span<const std::byte> channel = stream_.is_encrypted()
@@ -329,7 +329,7 @@ std::string Guard::us(int socket) const {
   return describe_end(accepts_ ? parties_.to : parties_.from, own_address(socket));
 }
 
-// Describes the other side, which may claim any rank until it has proved one.
+// Describes the other side. To the accepting side, the other side's rank is only a claim.
 std::string Guard::them(int socket) const {
   const std::string address = peer_address(socket);
   if (!accepts_) return describe_end(parties_.to, address);

@@ -32,9 +32,9 @@ struct Parties {
 // A `Guard` authenticates a connection. It lets nothing through before both sides have proved that they
 // belong together: by TLS, or by a challenge-response that shows that they have the same token. The
 // challenge-response covers their roles, ranks, job and two fresh nonces (docs/protocol.md). A guard reads
-// only its own messages, which have fixed sizes, and no byte after them. It works on stream and packet
-// sockets, and never blocks. The owner of the socket calls `advance` once it is connected, whenever it is
-// ready, and when time is up:
+// its own messages, which have fixed sizes, and no byte after them. It works on stream and packet sockets,
+// and never blocks. The owner of the socket calls `advance` once it is connected, whenever it is ready, and
+// when time is up:
 //
 //   switch (guard.advance(socket)) {
 //     case Guard::State::reading:     // call again when the socket is readable
@@ -64,8 +64,8 @@ class Guard {
   // `protocol_error`: the other side speaks another protocol. `mismatch`: it has another version.
   // `unreachable`: the connection was meant for another process.
   const Status& status() const { return status_; }
-  // Returns the kind of a failure on the accepting side. Processes that are refused for the same reason get
-  // the same kind.
+  // Returns, on the accepting side, which kind of failure it was. Processes that are refused for the same
+  // reason get the same kind.
   Verdict verdict() const { return verdict_; }
   // Returns whether the log should mention the failure: the other side speaks our protocol but does not
   // belong to this job.
@@ -74,8 +74,8 @@ class Guard {
   // number means nothing.
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr; }
-  // Returns, on the accepting side, whether the other side has begun as ranks do. A rank begins with a first
-  // message to this guard or, without credentials, with a first byte.
+  // Returns whether the connecting side has sent what a rank sends first: a first message to this guard or,
+  // without credentials, any byte. Only for the accepting side.
   bool has_begun() const { return step_ != Step::peek && step_ != Step::read_opening; }
   // Returns the TLS connection for everything that follows, or null if the socket itself is used. The guard
   // must be done.
@@ -138,8 +138,8 @@ class Guard {
   std::size_t to_send_ = 0, sent_ = 0;
 };
 
-// Returns the error that a guard's notice means. A side that connects without credentials may receive a
-// notice in place of an answer. Returns nothing if `answer` does not begin with a notice.
+// A side that connects without credentials may receive a guard's notice in place of the answer that it
+// expects. If `answer` begins with a notice, this returns the error to report; otherwise nothing.
 std::optional<Status> refusal_by_guard(std::span<const std::byte> answer, const std::string& who);
 
 }  // namespace tutti::security

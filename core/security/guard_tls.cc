@@ -50,8 +50,8 @@ std::optional<Guard::State> Guard::shake(int socket) {
   }
 }
 
-// With a token, TLS has proved everything by the token's key. With certificates, the ranks and the job must
-// still be proved.
+// With a token, the TLS handshake has proved everything, since its key is derived from the token. With
+// certificates, both sides must still prove their ranks and the job.
 void Guard::after_tls() {
   if (mode() == Mode::tls_token) {
     step_ = Step::finished;

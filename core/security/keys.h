@@ -8,7 +8,7 @@
 
 namespace tutti::security {
 
-// `Keys` are derived from Settings, and used by Guard only.
+// `Keys` holds the keys that are derived from Settings. Only Guard uses it.
 class Keys {
  public:
   // `tls` is null if connections are not encrypted.
@@ -25,7 +25,7 @@ class Keys {
     wipe(proof_);
   }
 
-  // Returns the key for the proofs of the challenge.
+  // Returns the key with which the guards of both sides compute their proofs (see messages.h).
   const Digest& proof() const { return proof_; }
   const Digest& job() const { return job_; }
   // Derives the key of one connection, which the caller must wipe after use.

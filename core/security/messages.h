@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-// These are the messages that guards exchange. They have fixed sizes and are little-endian, so that no peer
+// These are the messages that guards exchange. They are little-endian. Their sizes are fixed, so that no peer
 // can make us allocate memory.
 //
 //   opening: magic 8 | version 2 | mode 1 | service 1 | from 4 | to 4 | zeros 12 | nonce 32
@@ -16,7 +16,8 @@
 //   proof:   32
 namespace tutti::security {
 
-// No text and no other protocol of tutti begins with this first byte, so it alone identifies an opening.
+// No text and no other protocol of tutti begins with the byte 0xd7, so the first byte alone identifies an
+// opening.
 inline constexpr std::array<unsigned char, 8> opening_magic = {0xd7, 't', 'u', 't', 't', 'i', '\r', '\n'};
 inline constexpr std::array<unsigned char, 8> notice_magic = {0xd7, 'T', 'U', 'T', 'T', 'I', '\r', '\n'};
 inline constexpr std::size_t body_offset = 32;
@@ -40,8 +41,8 @@ inline bool begins_with(std::span<const std::byte> bytes, std::span<const unsign
   return std::memcmp(bytes.data(), magic.data(), std::min(bytes.size(), magic.size())) == 0;
 }
 
-// Returns whether the bytes begin like one of tutti's other protocols. If so, the other side does not expect
-// a guard here.
+// Returns whether the bytes begin like one of tutti's other protocols. If they do, the other side does not
+// expect a guard.
 inline bool begins_unguarded(std::span<const std::byte> bytes) {
   constexpr char name[] = {'t', 'u', 't', 't', 'i'};
   const std::size_t count = std::min(bytes.size(), sizeof name);

@@ -8,9 +8,9 @@
 
 namespace tutti::security {
 
-// `Refusals` records the failures of a listener's guards. It logs them, without letting strangers fill the
-// log, and remembers the last failure that may explain why a rank is missing. Each kind of failure has its
-// own limit of warnings, so that many processes without a token do not hide a process with a wrong token. Any
+// `Refusals` records the failures of a listener's guards. It logs them, but does not let strangers fill the
+// log. It remembers the last failure that may explain why a rank is missing. Each kind of failure has its own
+// limit of warnings, so that many processes without a token do not hide a process with a wrong token. Any
 // thread may call it.
 class Refusals {
  public:

@@ -170,7 +170,7 @@ std::size_t Tls::write(std::span<const std::span<const std::byte>> parts, int& e
   std::size_t total = 0, skip = 0;
   error = 0;
   while (!parts.empty() || in_record_ > 0) {
-    // If an earlier call began a record, the parts start with that record's bytes.
+    // If an earlier call began a record and got EAGAIN, the parts begin with the bytes of that record.
     const bool begun = in_record_ > 0;
     std::size_t filled = 0;
     const std::size_t most = begun ? in_record_ : record_bytes;
@@ -193,7 +193,7 @@ std::size_t Tls::write(std::span<const std::span<const std::byte>> parts, int& e
   return total;
 }
 
-// Writes all of the record, or returns an error.
+// Writes the whole record. If that is not possible now, returns 0 and sets `error`.
 std::size_t Tls::write_record(int& error) {
   std::size_t written = 0;
   ERR_clear_error();

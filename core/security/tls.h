@@ -62,8 +62,8 @@ class Tls {
   Tls& operator=(const Tls&) = delete;
 
   State handshake(int& error);
-  // Returns bytes that only the two ends of this very connection share, once the handshake is done. A process
-  // between them that terminates TLS shares different bytes with each end (RFC 9266).
+  // Returns bytes that only the two ends of this connection know, once the handshake is done. If a process
+  // between two ranks terminates TLS, the bytes of the two ranks differ (RFC 9266).
   const Digest& channel() const { return channel_; }
   // Returns the reason why the last call failed.
   const std::string& reason() const { return reason_; }
@@ -71,7 +71,7 @@ class Tls {
   // `read` and `write` return how many bytes they moved, or zero with an error.
   std::size_t read(std::span<std::byte> place, int& error);
   // Writes the parts, one after the other. Bytes that it counts as written have been passed to the kernel.
-  // After EAGAIN the caller must pass at least the same bytes again.
+  // After EAGAIN, the parts of the next call must begin with the same bytes; more may follow.
   std::size_t write(std::span<const std::span<const std::byte>> parts, int& error);
   // Returns whether this object holds bytes that it has read from the socket. poll() does not report the
   // socket as readable for these.
@@ -92,7 +92,7 @@ class Tls {
   Digest channel_{};
   std::string reason_;
   std::uint64_t written_ = 0;  // bytes since the keys were renewed
-  // The plaintext of the record that is being written. Small parts share a record.
+  // This is the plaintext of the record that is being written. Small parts share a record.
   static constexpr std::size_t record_bytes = 16 * 1024;
   std::array<std::byte, record_bytes> record_;
   std::size_t in_record_ = 0;

@@ -18,8 +18,8 @@ std::string last_reason() {
   return text == nullptr ? "unknown reason" : text;
 }
 
-// Explains why a file cannot be used, since OpenSSL's own reasons ("system lib", "PEM lib") are of no use.
-// `thing` is what the file should hold.
+// Says why a file cannot be used. OpenSSL's own reasons ("system lib", "PEM lib") do not help a user. `thing`
+// is what the file should hold.
 Status bad_file(const char* variable, const std::string& path, const char* thing) {
   const bool readable = access(path.c_str(), R_OK) == 0;
   const std::string unreadable = readable ? "" : error_text(errno);
@@ -66,7 +66,8 @@ Result<std::unique_ptr<const TlsContext>> TlsContext::create(const Options& opti
   made->context_ = SSL_CTX_new(TLS_method());
   SSL_CTX* const context = made->context_;
   if (context == nullptr) return Status(Code::internal, "TLS: " + last_reason());
-  // A derived key works only with ciphers that use its hash, so only ciphers with SHA-256 are allowed.
+  // A key that is derived from the token works only with ciphers that use its hash, SHA-256. So only these
+  // ciphers are allowed.
   const bool set =
       SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
       SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1 &&

@@ -117,17 +117,18 @@ class TUTTI_API Registration {
 // some collectives one buffer holds the block of one rank, and the other the blocks of all ranks. There, in
 // place means that the small buffer is the rank's own block of the large one.
 //
-// Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types, roots,
-// overlaps or different memory for input and output. `unsupported` means a reduction that is not defined on
-// the type, a stream that nothing can follow, or a region. A call with either error does not count as an
-// operation. A collective on device memory that neither tutti nor an added library can use (see `Memory`)
-// does count: it ends with `unsupported` on all ranks, and the communicator remains usable. Any other failed
-// collective, a timeout or a lost peer fails the whole communicator: every pending and later operation ends
-// with that first cause. `split`, `group`, `allocate` and `shrink` block, and throw `Error`.
+// Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types or
+// roots, buffers that overlap, or an input in host memory with an output on a device. `unsupported` means a
+// reduction that is not defined on the type, a stream that nothing can follow, or a region. A call with
+// either error does not count as an operation. A collective on device memory that neither tutti nor an added
+// library can use (see `Memory`) does count: it ends with `unsupported` on all ranks, and the communicator
+// remains usable. Any other failed collective, a timeout or a lost peer fails the whole communicator: every
+// pending and later operation ends with that first cause. `split`, `group`, `allocate` and `shrink` block,
+// and throw `Error`.
 //
 // A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
-// communicator open the library together, at the first collective that it carries out. So that call blocks
-// until all ranks have made it; inside a `then` callback it is `invalid_argument`.
+// communicator open the library together, at the first collective that it carries out. This first call
+// blocks until all ranks have made it; inside a `then` callback it is `invalid_argument`.
 //
 // Thread rule: any thread may call, but threads that issue collectives on one communicator must order
 // themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in

@@ -58,8 +58,8 @@ Status Ending::first_cause(const Status& failure) const {
 
 void Ending::take_leave(const Status& outcome) {
   const bool failed = !outcome.ok();
-  // After a timeout, this rank does not stay: late ranks would arrive too late to learn of it. But once all
-  // ranks have met, no rank is late, and this rank stays even after a timeout.
+  // After a timeout while ranks are missing, this rank does not stay: it would probably have left before they
+  // arrive. Once all ranks have met, it stays even after a timeout, so that the others learn of the failure.
   const bool connecting = meeting_.phase == Phase::connecting;
   const bool lingers = failed && meeting_.failure_stands && (connecting || outcome.code() != Code::timeout);
   if (lingers) linger(outcome, 1);
@@ -76,7 +76,8 @@ void Ending::linger(const Status& failure, int counted) {
   const int dead = died ? 1 : 0;
   const Deadline limit = earlier(Deadline::after(died ? death_told_within : told_within), store.closing());
   if (!connecting && !store.add("told", 1, limit).ok()) return;
-  // With `single_use`, rank 0 stays on behalf of all ranks. Connected ranks tell each other.
+  // With `single_use`, only rank 0 stays. Without it, ranks that are connecting need not stay: they tell each
+  // other of the failure.
   if (meeting_.follows() || (connecting && !meeting_.options.single_use)) return;
   for (; !limit.expired(); std::this_thread::sleep_for(short_pause)) {
     const Result<std::int64_t> count = store.add(connecting ? "present" : "told", 0, limit);

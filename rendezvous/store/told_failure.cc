@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t longest_message = 4096;
 
-// Cuts the text to `longest_message`, between characters and not within one.
+// Cuts the text after at most `longest_message` bytes, but not in the middle of a UTF-8 character, and then
+// appends the length of the uncut text.
 std::string clipped(std::string_view text) {
   if (text.size() <= longest_message) return std::string(text);
   std::size_t end = longest_message;

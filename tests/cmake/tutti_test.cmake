@@ -50,7 +50,7 @@ function(tutti_test name)
   if("sanitize" IN_LIST labels)
     add_dependencies(sanitized ${name})
   else()
-    # The source files of one program may use the same name for different things, so they cannot be joined into one.
+    # The source files of one program may use the same name for different things, so no unity build can join them.
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   endif()
   list(JOIN labels "|" labels)

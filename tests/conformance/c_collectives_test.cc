@@ -117,7 +117,8 @@ int call(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with, tut
   }
 }
 
-// Performs the call. Even counts ask for a work handle and wait for it; odd counts use the blocking form.
+// Performs the call. A call with an even count asks for a work handle and waits for it. A call with an odd
+// count blocks.
 void perform_in_c(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with) {
   const std::unique_ptr<const tutti_op_object, decltype(&tutti_op_free)> op(c_op(test.op), tutti_op_free);
   tutti_work* work = nullptr;

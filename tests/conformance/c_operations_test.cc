@@ -109,8 +109,8 @@ TEST(COperations, WorkIsWaitedForAskedAndChained) {
     EXPECT_EQ(done, 1);
     EXPECT_EQ(tutti_work_test(copy), 1);
     EXPECT_EQ(tutti_work_wait_on(copy, &done), TUTTI_OK);
-    // The work has ended, so this calls `tell` at once. The first call of `tell` may come from another
-    // thread.
+    // The work has ended, so `tell` is called before this returns. For the earlier `then`, another thread may
+    // call it.
     EXPECT_EQ(tutti_work_then(copy, tell, &told), TUTTI_OK);
     while (told.calls != 2) std::this_thread::yield();
     EXPECT_EQ(told.code, TUTTI_OK);

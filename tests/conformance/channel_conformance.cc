@@ -62,7 +62,8 @@ TEST_P(ChannelConformance, LimitsMayDiffer) {
     ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
     EXPECT_EQ(world[1].counters().frames_sent - before, to == 0 ? 2u : 1u) << to;
   }
-  // No receive wants these messages yet. Rank 1 permits fewer bytes of them than rank 0 does.
+  // No receive is posted for these messages yet. Rank 1 permits fewer bytes of such messages than rank 0
+  // does.
   std::deque<Send> sends;
   std::deque<Recv> recvs;
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -185,8 +186,8 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   std::deque<Send> sends;
   for (std::size_t i = 0; i < count; ++i)
     world[0].post(1, sends.emplace_back(200, collective(i), static_cast<int>(i)));
-  // Rank 1 sends this message back, which needs no credit. While rank 0 waits for it, rank 0 has time to send
-  // whatever its credit allows.
+  // Rank 1 sends this empty message back, which needs no credit. While rank 0 waits for it, rank 0 has time
+  // to send whatever its credit allows.
   Send back(0, collective(0), 0);
   Recv back_recv(0, 1, collective(0));
   world[0].post(back_recv);
@@ -205,8 +206,8 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   for (Send& send : sends) EXPECT_TRUE(send.wait().ok());
 }
 
-// Two large payloads go each way, over small buffers. The receive for the payload that was sent first is
-// posted only after the other payload has arrived. Neither payload blocks the other.
+// Two large payloads go each way, over small buffers. On each side, the receive for one payload is posted
+// only after the other payload has arrived. Neither payload blocks the other.
 TEST_P(ChannelConformance, NoPayloadBlocksAnother) {
   World world(GetParam(), 2, {.small_buffers = true});
   constexpr std::size_t bytes = 4'000'000;
@@ -361,7 +362,7 @@ TEST_P(ChannelConformance, Soak) {
       for (std::uint64_t block = 0; block < 20; ++block) {
         std::deque<Send> sends;
         std::deque<Recv> recvs;
-        std::vector<std::pair<int, std::uint64_t>> actions;  // send to `peer`, or receive from `~peer`
+        std::vector<std::pair<int, std::uint64_t>> actions;  // {peer, i} sends, {~peer, i} receives
         for (int peer = 0; peer < ranks; ++peer) {
           for (std::uint64_t i = block * 8; i < block * 8 + 8; ++i) {
             actions.push_back({peer, i}), actions.push_back({~peer, i});

@@ -23,8 +23,8 @@ void expect_alive(World& world, std::uint64_t sequence) {
 }
 
 // Each round cancels a send a little later than the round before, when more of its data has moved. Once the
-// send has ended, its memory is not read any more, and other messages arrive. That holds whether or not the
-// receive succeeds.
+// send has ended, its memory is not read any more, and other messages still arrive, whether or not the
+// receive has succeeded.
 TEST_P(ChannelFailures, CancelledSends) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   std::uint64_t sequence = 0;
@@ -48,7 +48,7 @@ TEST_P(ChannelFailures, CancelledSends) {
       const test::Poisoned untouchable(send.memory);
       ASSERT_TRUE(beside_recv.wait().ok() && beside.wait().ok());
       EXPECT_TRUE(beside_recv.holds(2));
-      // If the message was never announced, the receive is still posted.
+      // If the send was cancelled before it was announced, the receive still waits.
       world[1].drive([&] {
         if (recv.over.load() == 0) world[1].mesh.cancel(recv, gave_up);
       });
@@ -193,7 +193,7 @@ TEST_P(ChannelFailures, Truncation) {
 TEST_P(ChannelFailures, AbortIsTold) {
   World world(GetParam(), 3);
   expect_alive(world, 0);
-  // Rank 2 has no connection yet. Aborts only go to connected ranks.
+  // Rank 2 has no connection yet, so no abort goes to it.
   world[0].drive([&] {
     world[0].mesh.abort(test_context, {0, 1, 2}, Status(Code::timeout, "rank 2 is late", 2));
   });
@@ -206,7 +206,7 @@ TEST_P(ChannelFailures, AbortIsTold) {
   expect_alive(world, 10);
 }
 
-// The abort of a context arrives before this rank has attached to the context. Earlier, many contexts have
+// The abort of a context arrives before this rank has attached to the context. Before that, many contexts
 // failed that this rank does not belong to.
 TEST_P(ChannelFailures, AbortBeforeItsContext) {
   World world(GetParam(), 2);

@@ -92,7 +92,7 @@ TEST_P(ChannelGrants, ManySizesBothWays) {
   });
 }
 
-// A user message may be shorter than its receive. Only its own length is granted.
+// A user message may be shorter than its receive. Then only as many bytes are granted as the message has.
 TEST_P(ChannelGrants, PartOfARegion) {
   World world(GetParam(), 2, {.limits = tiny});
   std::vector<std::byte> region(50'000, std::byte{7});
@@ -128,7 +128,8 @@ TEST_P(ChannelGrants, OnlyRegisteredMemoryIsGranted) {
   EXPECT_EQ(world[1].counters().bytes_staged, 10'000u);
 }
 
-// There are more messages at once than staging chunks. The receiver answers the others with `clear`.
+// There are more messages at once than staging chunks. If no chunk is left for a message, the receiver
+// answers with `clear`.
 TEST_P(ChannelGrants, StagingIsBounded) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   constexpr std::size_t count = 100;
@@ -149,8 +150,8 @@ TEST_P(ChannelGrants, StagingIsBounded) {
 }
 
 // Messages of every kind (in place, staged, cleared) are cancelled at one end while their bytes move, and a
-// little later at the other end. After an operation has ended, nothing touches its memory, although later
-// messages use the same ids.
+// little later at the other end. After an operation has ended, nothing touches its memory, even when later
+// messages use its id again.
 TEST_P(ChannelGrants, CancelledTransfersLeaveMemoryAlone) {
   constexpr std::uint64_t rounds = 100;
   constexpr std::uint32_t at_once = 10;

@@ -20,7 +20,7 @@ constexpr std::size_t large = 200'000;
 // `Transfer` is one large message from rank 0 to rank 1.
 struct Transfer {
   explicit Transfer(const MessageTag& tag) : send(large, tag, 1), recv(large, 0, tag) {}
-  // Cancels one end if it still runs. Returns whether it did.
+  // Cancels the send (end 0) or the receive (end 1) if it still runs. Returns whether it still ran.
   bool cancel(World& world, int end) {
     bool running = false;
     world[end].drive([&] {

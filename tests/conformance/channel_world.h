@@ -19,7 +19,7 @@ namespace tutti::conformance {
 
 inline constexpr std::uint32_t test_context = 1;
 inline constexpr MessageLimits tiny{.eager = 256, .credit = 8192, .fragment = 1024};
-// Returns a deadline, so that no test can hang. A healthy transport never reaches it.
+// Returns a deadline that a healthy transport never reaches. It keeps tests from hanging.
 inline Deadline patience() { return Deadline::after(std::chrono::seconds(60)); }
 
 // A `TransportFixture` is what a transport must provide to be tested.
@@ -205,7 +205,7 @@ class Node {
 struct WorldOptions {
   bool small_buffers = false;
   bool attached = true;
-  bool background = true;  // whether each rank has a thread that drives while no call does
+  bool background = true;  // whether each rank has a thread that drives while no call drives
   MessageLimits limits{};
   std::optional<MessageLimits> limits_of_rank_0 = {};  // if rank 0 has other limits than the rest
 };

@@ -68,7 +68,8 @@ TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
       },
       [](Communicator& c, auto& v, bool odd) { return c.all_reduce(v, odd ? ReduceOp::max : ReduceOp::min); },
   };
-  // Over messages, two roots may each wait for the other. Only a control plane could notice that.
+  // Over messages, two roots may wait for each other, which only a control plane could notice. So this
+  // variant is tested only over shared memory.
   if (GetParam() == "shared" || GetParam() == "shm") {
     variants.push_back(
         [](Communicator& c, auto& v, bool odd) { return c.reduce(v, ReduceOp::sum, odd ? 1 : 0); });

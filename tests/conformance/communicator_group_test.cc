@@ -1,4 +1,4 @@
-// Tests communicators of some ranks, which the other ranks have no part in.
+// Tests communicators that contain only some of the ranks. The other ranks have no part in them.
 
 #include <array>
 #include <chrono>

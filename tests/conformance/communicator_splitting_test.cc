@@ -34,7 +34,8 @@ TEST_P(CommunicatorSplitting, SplitSharesConnections) {
   });
 }
 
-// When the old communicator fails, some ranks already have the new one, and others will never get it.
+// In this test, the old communicator fails while it is split: some ranks may already have the new
+// communicator, and the others never get it.
 class SplittingByMessages : public OnEachTransport {};
 
 TEST_P(SplittingByMessages, ASplitThatFailsOnSomeRanksLeavesNobodyWaiting) {

@@ -88,7 +88,7 @@ TEST_P(DeviceMemoryOfMany, HostMemoryOnOneRankIsAMismatchOnAll) {
       std::optional<Communicator> part = comm.split(0);
       odd = (odd + 1) % size();
       Status differs = outcome_of(*part, test, comm.rank() == odd ? Perform(perform) : perform_on_device);
-      if (differs.ok()) differs = outcome(part->barrier());  // a rank can succeed without the others
+      if (differs.ok()) differs = outcome(part->barrier());  // this call may succeed; then the barrier fails
       EXPECT_EQ(differs.code(), Code::mismatch) << test.describe() << ": " << differs.to_string();
       EXPECT_THAT(differs.message(), HasSubstr(", on a device)"));
     }

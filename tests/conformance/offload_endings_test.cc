@@ -36,8 +36,8 @@ Work device_sum(Communicator& comm, std::vector<float>& data, const CallOptions&
   return comm.all_reduce(device_buffer(data), ReduceOp::sum, options);
 }
 
-// The parameter is the number of polls after which the library reports a call, or 0 if it reports from its
-// own thread.
+// The parameter is the number of polls after which the library reports the end of a call. If it is 0, the
+// library reports from its own thread.
 class OffloadEnding : public testing::TestWithParam<unsigned> {
  protected:
   std::shared_ptr<ReferenceLibrary> library(ReferenceOptions options = {}) {
@@ -133,7 +133,7 @@ TEST_P(OffloadEnding, ACommunicatorIsDestroyedWithCallsInFlight) {
   EXPECT_EQ(counted->sessions, 0);
 }
 
-// The callback runs on the driving thread, so another thread tears the communicator down.
+// The callback destroys the communicator on the driving thread, so another thread tears it down.
 TEST_P(OffloadEnding, ACommunicatorIsDestroyedInsideACallback) {
   const std::shared_ptr<ReferenceLibrary> counted = library();
   {
@@ -157,8 +157,8 @@ TEST_P(OffloadEnding, ACommunicatorIsDestroyedInsideACallback) {
   EXPECT_EQ(counted->sessions, 0);
 }
 
-// The two threads of a rank issue in turns, since collectives match by the order of issue. They may wait at
-// any time.
+// Collectives match by the order of issue, so the two threads of a rank take turns to issue. They need no
+// turns to wait.
 TEST_P(OffloadEnding, TwoThreadsIssueInTurns) {
   Cluster ranks(3, with(library()));
   ranks.run([](Communicator& comm) {
@@ -185,7 +185,7 @@ TEST_P(OffloadEnding, TwoThreadsMakeTheFirstCall) {
     const std::shared_ptr<ReferenceLibrary> counted = library();
     Cluster ranks(2, with(counted));
     ranks.run([](Communicator& comm) {
-      std::mutex order;  // the threads order their calls
+      std::mutex order;  // one thread issues at a time
       const auto call = [&] {
         std::vector<float> data(3, 1);
         Work work;
@@ -301,7 +301,7 @@ TEST_P(OffloadEnding, AFailureDoesNotReachASessionThatIsBeingDestroyed) {
   EXPECT_EQ(counted->aborts_while_closing, 0);
 }
 
-// A library may blame another rank, which is then excluded.
+// The library reports on rank 0 that it has lost rank 2. So rank 2 is excluded.
 TEST_P(OffloadEnding, ARankThatALibraryHasLostIsNamed) {
   const auto fails = [](int rank, std::uint64_t call) {
     return rank == 0 && call == 1 ? Status(Code::peer_lost, "the link is down", 2) : Status();

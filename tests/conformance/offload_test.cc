@@ -31,8 +31,8 @@ ClusterOptions with(const SharedLibrary& library, const std::string& transport =
 }
 
 // When a communicator fails, a rank may still be in an earlier call that other ranks have completed. That
-// call would fail, too. So before a call that fails, tests wait at the barrier `together` until every rank
-// has completed the call before it.
+// earlier call would fail, too. To prevent this, tests that provoke a failure first wait at the barrier
+// `together` until every rank has completed the earlier calls.
 
 // Returns a buffer of the elements that is marked as device memory, so that the reference offload takes it.
 template <class T>
@@ -94,7 +94,8 @@ TEST_P(OffloadOfSize, OffloadedAndOrdinaryOperationsTakeTurns) {
   });
 }
 
-// The library cannot call a user's function, so it does not take the first call.
+// The first call uses a function of the user. The library cannot call such a function, so it does not take
+// this call.
 TEST_P(OffloadOfSize, ACallThatTheLibraryDoesNotTakeIsRefusedOnAllRanks) {
   const SharedLibrary library = make_library();
   Cluster ranks(size(), with(library, transport()));
@@ -120,7 +121,7 @@ TEST_P(OffloadOfMany, SumAgainstMaxIsAMismatchOnAllRanks) {
     for (int round = 0; round < rounds; ++round) {
       Communicator part = std::move(*comm.split(0));
       std::vector<float> data(5, 1);
-      // In every other round, the first call differs.
+      // In every other round, the call that differs is the first one.
       for (int i = 0; i < round % 2; ++i) EXPECT_TRUE(sum_there(part, data).ok());
       together.arrive_and_wait();
       const bool odd = comm.rank() == round % size();
@@ -337,7 +338,7 @@ TEST(Offload, TheFirstCallCannotBeMadeInsideACallback) {
     while (code < 0) comm.progress();
     EXPECT_EQ(code, static_cast<int>(Code::invalid_argument));
     EXPECT_TRUE(sum_there(comm, data).ok());
-    // From then on, a callback may make such calls.
+    // Once a call outside callbacks has opened the session, a callback may make such calls.
     Work work, again = comm.recv(own, comm.rank(), 1);
     std::atomic<bool> issued{false};
     again.then([&](const Status&) {

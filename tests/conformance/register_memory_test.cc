@@ -1,6 +1,6 @@
-// Tests that messages arrive without copies in memory from `Communicator::allocate`, and in memory that
-// `Communicator::register_memory` has registered, if the transport can write into a peer's memory
-// (docs/seams/grants.md).
+// Tests transports that can write into a peer's memory (docs/seams/grants.md). Over these, messages arrive
+// without copies in memory that `Communicator::allocate` returns or `Communicator::register_memory`
+// registers.
 #include <cstdint>
 #include <numeric>
 #include <optional>
@@ -58,7 +58,7 @@ TEST(RegisterMemory, TheProgramsMemoryIsReceivedInPlaceWhileItIsRegistered) {
   });
 }
 
-// Where the transport has no remote writes, registering changes nothing.
+// Over a transport without remote writes, registering memory changes nothing.
 TEST(RegisterMemory, OtherTransportsHaveNoUseForIt) {
   for (const char* transport : {"tcp", "shm"}) {
     Cluster ranks(2, {.transport = transport});

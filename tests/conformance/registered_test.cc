@@ -246,9 +246,9 @@ struct Slowness {
 };
 
 // Adds two operands. If there is a `state`, as on the slow rank, first waits until the operation has failed
-// on all other ranks. Those ranks may use their buffers again by then, so this function may read what they
-// write. That race is harmless, because the result is thrown away. The thread sanitizer sees it only because
-// the ranks are threads of one process.
+// on all other ranks. By then, those ranks may write to their buffers again while this function reads them.
+// That race is harmless, because the result is thrown away. The thread sanitizer sees it only because the
+// ranks are threads of one process.
 __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const void* right, void* out,
                                                        std::size_t elements, DataType, void* state) {
   if (const auto* const slow = static_cast<const Slowness*>(state))
@@ -290,8 +290,8 @@ TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
 // deadline.
 TEST_P(Registered, AllocateEndsWithTheCommunicator) {
   for (const std::string transport : {"shared", "shm"}) {
-    // `part_of` makes all calls count as parts of `allocate`. So the last rank can make only the first call
-    // of `allocate`, an all_gather, and leave out the rest.
+    // `part_of` makes all calls count as parts of `allocate`. So the last rank can imitate an `allocate` that
+    // stops after its first call, an all_gather.
     Cluster ranks(size(), {.transport = transport, .part_of = Composite::allocate});
     ranks.run([](Communicator& comm) {
       const auto begin = std::chrono::steady_clock::now();

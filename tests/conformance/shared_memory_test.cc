@@ -19,8 +19,8 @@ using testing::HasSubstr;
 
 class SharedMemory : public testing::TestWithParam<int> {};
 
-// No rank polls: every rank sleeps whenever it has to wait, each time at a different place. A missed wake-up
-// makes an operation time out.
+// No rank polls: a rank sleeps whenever it has to wait, and the places at which ranks wait vary. A missed
+// wake-up makes an operation time out.
 TEST_P(SharedMemory, SleepersAreWoken) {
   Cluster ranks(GetParam(), {.transport = "shared", .driver = {.spin = std::chrono::nanoseconds(0)}});
   ranks.run([](Communicator& comm) {
@@ -119,8 +119,9 @@ TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
   }
 }
 
-// A requested algorithm applies only to the call that requests it. A rank may keep the plan of its last call.
-// Whether it does depends on which thread drives, so different ranks may have kept different plans.
+// A requested algorithm applies only to the call that requests it. A rank may keep the plan of its last call
+// for the next one. Whether it does depends on which thread drives, so some ranks may have kept a plan and
+// others not.
 TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   Cluster ranks(GetParam(), {.transport = "shared", .timeout = std::chrono::seconds(20)});
   ranks.run([](Communicator& comm) {

@@ -23,7 +23,7 @@ TEST(StoreStrangers, WhoSaysAHelloAndNothingElseIsDropped) {
   client.say(exists_k);
   EXPECT_TRUE(silent.is_dropped());
   EXPECT_TRUE(half_request.is_dropped());
-  // A client that has made a request may be idle.
+  // A client that has made a request may be idle: it is not dropped.
   EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
 }
 

@@ -78,7 +78,7 @@ TEST(TcpStore, AnnouncedLengthsCostNothing) {
     strangers.back()->say(std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + "only this");
   }
   ASSERT_TRUE(client->set("k", "v", ample()).ok());
-  // 50 times 16 MiB were announced.
+  // The strangers have announced 50 requests of 16 MiB each.
   EXPECT_LT(resident_bytes(), before + (std::size_t{200} << 20));
   Stranger larger(*server);
   larger.greet();
@@ -194,7 +194,8 @@ int listen_somewhere(SocketAddress& address) {
   return listener;
 }
 
-// A server accepts and greets, but never answers a request. The client gets a timeout for that request only.
+// A server accepts clients and greets them, but never answers `set`. Each `set` of the client times out, but
+// the client does not count the server as lost.
 TEST(TcpStore, ASilentServerIsATimeout) {
   SocketAddress address;
   const int listener = listen_somewhere(address);

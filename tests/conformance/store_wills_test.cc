@@ -258,8 +258,8 @@ TEST(StoreWills, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
       static_cast<void>(exchange(keys, introduction(1, met ? 2 : 3), options, ample()).ok());
       _exit(1);
     }
-    // This waits for rank 0 too. If rank 1 died before rank 0 had arrived, the store would forget the whole
-    // job, and the will of rank 1 with it.
+    // `keys` contains a key of rank 0, too. If rank 1 died before rank 0 had arrived, the store would forget
+    // the whole job, and the will of rank 1 with it.
     const std::vector<std::string> keys = {"job/rank/0", met ? "job/connects" : "job/rank/1"};
     ExchangeOptions options;
     std::thread killer([&] {

@@ -96,7 +96,7 @@ class ShmPort final : public OpenPort {
   shm::World world_;
 };
 
-// A `ControlPort` is rank 1's control port. Rank 0 connects to it, but has not started yet.
+// A `ControlPort` is rank 1's control port. Rank 0, which will connect to it, has not started yet.
 class ControlPort final : public InternetPort {
  public:
   explicit ControlPort(const OpenPortOptions& options) {

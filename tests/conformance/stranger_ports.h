@@ -36,7 +36,7 @@ class OpenPort {
   virtual std::string hello(int from) const = 0;
   // Returns how many strangers the port keeps.
   virtual std::size_t most_strangers() const = 0;
-  // Checks that the port still serves the job. Called before the ranks behind the port have met.
+  // Checks that the port still serves the job. Call this before the ranks behind the port have met.
   virtual void expect_service() = 0;
 };
 

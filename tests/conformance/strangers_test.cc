@@ -110,7 +110,7 @@ TEST_P(PortStrangers, AreBoundedAndTheOldestGoes) {
 }
 
 // A distant rank needs some round trips to say who it is. In that time, a nearer attacker can open many
-// connections.
+// connections. They must not displace the rank.
 TEST_P(PortStrangers, OfOneAddressDisplaceThemselvesOnly) {
   if (!GetParam().has_addresses) GTEST_SKIP() << "local sockets have no addresses";
   const auto port = open("secret");
@@ -135,7 +135,8 @@ std::string opening_of(security::Guard& guard) {
   return opening;
 }
 
-// A rank has started the handshake, but is slow. Then many strangers connect from the same host.
+// A rank has started the handshake, but is slow. Then many strangers connect from the same host. They must
+// not displace the rank.
 TEST_P(PortStrangers, WhoAreSilentDisplaceNoRankOfTheirHostThatHasBegun) {
   const auto port = open("secret");
   const Caller slow(*port);

@@ -36,7 +36,7 @@ class UserCalls : public testing::TestWithParam<std::string> {
  protected:
   using Call = std::function<void(Communicator&)>;
 
-  // Makes rank 0 of two call `usual`, and rank 1 call `odd`. Returns both errors.
+  // Of two ranks, rank 0 calls `usual` and rank 1 calls `odd`. Returns both errors.
   std::array<std::string, 2> mismatch_of(const Call& usual, const Call& odd) {
     Cluster ranks(2, {.transport = GetParam()});
     std::array<std::string, 2> texts;
@@ -49,7 +49,7 @@ class UserCalls : public testing::TestWithParam<std::string> {
     return texts;
   }
 
-  // Makes rank `who` of two make a call that the other rank never makes. Returns the error.
+  // Of two ranks, only rank `who` makes the call, so it times out. Returns its error.
   std::string timeout_of(int who, const Call& call, Composite part_of = Composite::none) {
     Cluster ranks(2,
                   {.transport = GetParam(), .timeout = std::chrono::milliseconds(300), .part_of = part_of});

@@ -24,7 +24,7 @@ if(MODE STREQUAL "subdirectory")
 endif()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/made_here)
-# A package that works only in the folder into which it was installed would fail here.
+# The install is moved. A package that works only in the folder into which it was installed would then fail.
 file(RENAME ${work}/made_here ${work}/used_here)
 set(used ${work}/used_here)
 

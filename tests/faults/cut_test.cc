@@ -1,5 +1,5 @@
-// Tests hosts that are cut off from each other. Each host is a network namespace. To cut off a host, a test
-// takes the host's link down.
+// Tests hosts that are cut off from each other. Each host is a network namespace. A test cuts off a host by
+// taking down the host's link.
 
 #include <cstdio>
 #include <deque>

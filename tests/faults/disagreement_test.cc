@@ -48,8 +48,9 @@ struct Pair {
   std::string what, odd, usual;
 };
 
-// Rank `odd` of three ranks makes a different call. Returns the rank that each rank blames: `odd`, or none
-// (-1). Checks that every rank's error names the call of `odd` and the call of another rank.
+// In `world`, rank `odd` of three ranks makes a different call. Returns, for each rank, the rank that it
+// blames: `odd`, or none (-1). Checks that every rank's error names the call of `odd` and the call of another
+// rank.
 std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
   std::vector<int> blamed;
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -114,7 +115,7 @@ std::string named_as(const std::string& what, const std::string& message) {
 }
 
 // On a busy machine, some ranks may not answer within 100 ms. The timeout names them as not answering, and
-// the late rank may be among them. But it names no other rank as late.
+// the late rank may be among them. But the timeout must not say that any other rank is late.
 TEST_P(Late, IsNamedByTheTimeout) {
   const auto& [size, transport] = GetParam();
   for (const int who : {0, size - 1}) {
@@ -179,7 +180,7 @@ std::string ranks_of(const testing::TestParamInfo<Late::ParamType>& each) {
   return std::to_string(std::get<0>(each.param)) + "_ranks";
 }
 
-// There are two suites, so that they run in parallel.
+// ctest runs suites in parallel, so each transport has its own suite.
 INSTANTIATE_TEST_SUITE_P(Tcp, Late, testing::Combine(testing::Values(2, 3, 16), testing::Values("tcp")),
                          ranks_of);
 INSTANTIATE_TEST_SUITE_P(Shm, Late, testing::Combine(testing::Values(2, 3, 16), testing::Values("shm")),

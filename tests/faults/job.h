@@ -22,8 +22,8 @@ struct Job {
   std::string text;  // the text that the ranks send each other
   std::vector<std::unique_ptr<Process>> ranks;
 
-  // The ranks have the environment `variables`, and use TCP unless it names other transports. The constructor
-  // starts ranks 0 to `started` - 1.
+  // The ranks have the environment `variables`. They use TCP unless `variables` name other transports. The
+  // constructor starts ranks 0 to `started` - 1.
   Job(int world_size, Process::Environment variables, int started);
   explicit Job(int world_size, Process::Environment variables = {})
       : Job(world_size, std::move(variables), world_size) {}

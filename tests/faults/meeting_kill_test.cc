@@ -1,5 +1,5 @@
-// Tests SIGKILL of any rank while the ranks meet, once the store knows that rank. All other ranks learn which
-// rank was killed, long before their deadline.
+// Tests SIGKILL of any rank that the store already knows, while the ranks meet. Long before their deadline,
+// all other ranks learn which rank was killed.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*MeetingKill*' --runs 200 --seed 7
 
@@ -46,7 +46,7 @@ bool is_known(Process& rank) {
   return true;
 }
 
-// Returns how long an undisturbed start takes once the store knows all ranks.
+// Returns how long an undisturbed start takes from the moment when the store knows all ranks.
 microseconds undisturbed(const Start& start) {
   FaultWorld world(start.size, {"idle"}, options_of(start));
   for (int rank = 0; rank < start.size; ++rank) EXPECT_TRUE(is_known(world.rank(rank)));

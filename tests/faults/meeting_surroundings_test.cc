@@ -158,7 +158,7 @@ TEST(MeetingBehindAFirewall, ThatRefusesOneDirectionIsNoHindrance) {
 }
 
 // One rank is stopped after all ranks have arrived, but before all have finished meeting. The others end
-// within their limit, plus a little time to tell each other.
+// within their limit, plus a little time to tell each other of the failure.
 TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
   for (const int victim : {0, 1}) {
     FaultWorld world(3, {"idle"}, {.more = {{"TUTTI_INIT_TIMEOUT", "4s"}, {"TUTTI_LOG_LEVEL", "debug"}}});

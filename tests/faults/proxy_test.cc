@@ -80,7 +80,7 @@ TEST_F(Proxied, ACutIsALostPeerAfterTheLimit) {
   }
 }
 
-// Sends recorded bytes to their port a second time, and returns the answer.
+// Sends the recorded bytes to the same port a second time, and returns the answer.
 std::string replay(const TcpProxy::Record& record) {
   const int descriptor = connect_to(listened_on, record.port);
   if (descriptor < 0) return "nothing listens";
@@ -109,7 +109,7 @@ void expect_refused(const TcpProxy::Record& record) {
   ASSERT_GE(record.answered.size(), 2 * notice);
   ASSERT_EQ(record.answered[notice + verdict], 2);  // the original was accepted
   const std::string answer = replay(record);
-  // The port sends another nonce, then a refusal of the proof, and nothing else.
+  // The port sends a new nonce, then a refusal of the proof, and nothing else.
   ASSERT_LE(answer.size(), 2 * notice);
   ASSERT_GE(answer.size(), notice);
   EXPECT_EQ(answer[verdict], 1);
@@ -132,7 +132,7 @@ TEST_F(Proxied, ARecordedHandshakeIsWorthNothing) {
   expect_refused(to_the_store());
   start_rank(2);
   ASSERT_TRUE(job_->are_ready()) << reports();
-  // This holds one recorded connection for each data or control port of a rank.
+  // `by_port` holds one recorded connection to each data port and each control port.
   std::map<std::uint16_t, TcpProxy::Record> by_port;
   for (const TcpProxy::Record& record : proxy_->records()) {
     if (record.port != first_port_ && record.answered.size() >= 2 * notice) by_port[record.port] = record;

@@ -1,4 +1,4 @@
-// Tests that survivors agree on which ranks are left, even when several ranks die, and whenever they die.
+// Tests that survivors agree on which ranks are left, even if several ranks die, and no matter when they die.
 
 #include <csignal>
 #include <random>
@@ -60,8 +60,8 @@ TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   }
 }
 
-// The `shrink` calls of two ranks time out at least once before the third rank calls it. Once the two try
-// again, all three meet.
+// Two ranks call `shrink`, and their calls time out at least once before the third rank calls it. When the
+// two try again, all three meet.
 TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   for (const int who : {0, 2}) {
     FaultWorld world(3, {"again", std::to_string(who)},

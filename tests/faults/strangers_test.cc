@@ -186,7 +186,8 @@ TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   job.expect_good_end();
 }
 
-// Connects to every port of the ranks as fast as possible, from before the ranks meet until they work.
+// The flood begins before the ranks meet, and ends once they work. It connects to every port of the ranks as
+// fast as possible.
 TEST_P(Strangers, AFloodWhileTheRanksMeet) {
   allow_many_descriptors();
   Job job(3, environment(), 1);

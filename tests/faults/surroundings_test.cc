@@ -1,4 +1,4 @@
-// Tests ranks on a difficult machine, or in a difficult program.
+// Tests ranks in difficult surroundings, such as signals, forks, few descriptors, and a clock that jumps.
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -197,7 +197,7 @@ TEST(WallClock, MayJump) {
     int jumps = 0;
     for (const std::string offset : {"+100h", "-200h", "+1h"}) {
       set_clock(offset);
-      // Each rank counts the jumps that it sees. Ranks 0 and 1 may have seen one more, before rank 2
+      // Each rank counts the jumps that it sees. Ranks 0 and 1 may have seen one jump more, before rank 2
       // started.
       ++jumps;
       for (Process& rank : ranks.all())

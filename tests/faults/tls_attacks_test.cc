@@ -113,8 +113,8 @@ TEST(TlsStrangers, CostLittleBeforeTheySpeakTls) {
   settings.token = Secret("a guess");
   settings.tls = true;
   const auto credentials = security::Credentials::create(settings).take();
-  // These strangers ask for the data service. So rank 0 continues with them at its data port, and refuses
-  // them at its other ports.
+  // These strangers ask for the data service. So rank 0 continues the handshake with them at its data port,
+  // and refuses them at its other ports.
   constexpr int most = 200;
   std::vector<LoopbackSocket> strangers;
   for (const std::uint16_t port : listening_ports(job[0].pid())) {

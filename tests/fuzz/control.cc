@@ -141,7 +141,7 @@ class World {
     keep({Descriptor(both[1])});
     return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard));
   }
-  // Checks that the messages of the overlay are valid, whatever it has received.
+  // Checks that the overlay sends only valid messages, whatever it has received.
   void listen_to(End& end) {
     std::array<char, 16 * 1024> buffer;
     for (ssize_t got; (got = recv(end.socket.get(), buffer.data(), buffer.size(), 0)) > 0;)

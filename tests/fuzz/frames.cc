@@ -1,7 +1,7 @@
 // Fuzzes the message protocol (StreamChannel). While this side sends, receives and cancels, a faulty peer
-// sends frames. The peer also writes into memory that this side has granted to it, until it says that it has
-// finished writing. The input chooses what happens at each step. Most frames are complete, so that they pass
-// the first checks.
+// sends frames. The peer also writes into memory that this side has granted to it, until the peer says that
+// it has finished writing. The input chooses what happens at each step. Most frames are complete, so that
+// they pass the first checks.
 #include <deque>
 #include <map>
 #include <set>
@@ -124,7 +124,7 @@ class Pipe final : public StreamChannel {
     }
     writing_ = false;
   }
-  // Ends the oldest remote write of this side. Until then, the write's memory is still read.
+  // Ends the oldest remote write of this side. Until it ends, its memory is still read.
   void end_write() {
     if (under_way_.empty()) return;
     OutgoingFrame& frame = *under_way_.front();
@@ -190,14 +190,14 @@ class Pipe final : public StreamChannel {
     }
   }
   void end() { pipe_failed(Status(Code::peer_lost, "end of file", 0)); }
-  // Ends all remote writes of both sides. The pipe must be closed.
+  // Ends all remote writes of both sides. Call this only after the pipe has been closed.
   void end_writes() {
     scribble();
     granted_.clear();
     while (!under_way_.empty()) end_write();
     writes_over();
   }
-  bool late = false;  // remote writes end in `end_write`
+  bool late = false;  // remote writes end only when `end_write` is called
 
  protected:
   void kick() override { write(); }
@@ -211,9 +211,9 @@ class Pipe final : public StreamChannel {
       granted_[header.id].push_back(to_grant(header));
     }
   }
-  // Updates the grants of the peer after a frame that it sends. If the peer uses an id again, it must ignore
-  // earlier grants for that id, since they may belong to the earlier message. (A correct peer uses an id
-  // again only after 65,536 messages.)
+  // Updates the grants that the peer has, after the peer has sent a frame with this header. If the peer uses
+  // an id again, it must ignore earlier grants for that id, since they may belong to the earlier message. (A
+  // correct peer uses an id again only after 65,536 messages.)
   void note(const FrameHeader& header) {
     const auto found = granted_.find(header.id);
     if (header.type == FrameType::request && used_.insert(header.id).second) {

@@ -49,7 +49,7 @@ class Input {
   std::span<const std::byte> rest_;
 };
 
-// Aborts the process unless `holds` is true. It must be true for every input.
+// Aborts the process unless `holds` is true. Whatever the input, `holds` must be true.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

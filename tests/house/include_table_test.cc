@@ -139,8 +139,8 @@ TEST(IncludeTable, OnlyPublicHeadersExport) {
   EXPECT_GT(exporting, 5);
 }
 
-// A browser or an editor can follow every include without a build. The only exception is protoc's output,
-// which exists only in a build.
+// Every include must name a file of the tree, so that a reader can follow it without a build. The only
+// exception is protoc's output, which exists only in a build.
 TEST(IncludeTable, EveryIncludeNamesAFileOfTheTree) {
   for (const SourceFile& file : source_tree()) {
     for (const std::string& header : includes_of(file)) {

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 struct Page {
   fs::path path;                    // from the root: "docs/threads.md"
-  std::vector<std::string> blocks;  // text between blank lines and code blocks, each as one line
+  std::vector<std::string> blocks;  // the text outside code blocks, one line for each paragraph
   std::vector<std::string> code;    // lines of code blocks
   std::vector<std::string> headings;
 };
@@ -95,7 +95,7 @@ const std::vector<Page>& pages() {
   return all;
 }
 
-// Returns the words of `block` between backticks or, if `inside` is false, the text outside them.
+// Returns the text of `block` that is between backticks or, if `inside` is false, the text that is not.
 std::string in_code_font(std::string_view block, bool inside = true) {
   std::string text;
   bool code = false;

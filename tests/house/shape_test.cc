@@ -82,7 +82,8 @@ std::string joined(const std::set<std::string>& names) {
 
 // A reader who wants to understand one unit of a cycle has to read the whole cycle.
 TEST(Circles, NoUnitsIncludeEachOther) {
-  // Each pair is a class and the header of its private state, which several sources of that class share.
+  // These cycles are allowed. Each is a class and the header of its private state, which several sources of
+  // that class share.
   const std::set<std::set<std::string>> allowed = {
       {"transport/driver/driver", "transport/driver/state"},
       {"transport/mesh/mesh", "transport/mesh/state"},

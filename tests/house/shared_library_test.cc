@@ -87,7 +87,8 @@ TEST(SharedLibrary, HidesWhatTheCInterfaceIsMadeOf) {
   }
 }
 
-// An undefined spdlog symbol could be resolved by the host program's libspdlog, which may be another version.
+// The libspdlog of the program that loads the library may be another version. It could resolve undefined
+// spdlog symbols of the library, so there must be none.
 TEST(SharedLibrary, CarriesItsOwnLogger) {
   for (const std::string& line : lines_of("nm -DC --undefined-only '" SHARED_LIBRARY "'")) {
     EXPECT_EQ(line.find(" spdlog::"), std::string::npos) << line;

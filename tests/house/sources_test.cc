@@ -68,8 +68,9 @@ TEST(Sources, NothingIsLeftForLater) {
   }
 }
 
-// Every variable that is read, set or named in a message must be in the table. Then it is documented and has
-// a default, and a misspelt name is noticed. The tests are left out, since they misspell names on purpose.
+// Every variable that is named in a string literal must be in the table (`Config::variables`). Then it is
+// documented and has a default, and a misspelt name is noticed. The tests are left out, since they misspell
+// names on purpose.
 TEST(Sources, EveryVariableIsInTheTable) {
   std::vector<std::string_view> known;
   for (const Config::Variable& variable : Config::variables()) known.push_back(variable.name);

@@ -44,7 +44,7 @@ class Summary : public testing::EmptyTestEventListener {
               std::to_string(unit.successful_test_count()) + " failed " +
               std::to_string(unit.failed_test_count()) + " skipped " +
               std::to_string(unit.skipped_test_count()) + "\n";
-    // This is one appending write, because many test programs share the file.
+    // Many test programs share the file, so all lines are appended in a single write.
     const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0) return;
     if (write(fd, lines_.data(), lines_.size()) < 0) std::cerr << "cannot write " << path << "\n";

@@ -144,7 +144,8 @@ TEST_F(FileSizeLimit, IsAnErrorAndNoSignal) {
     const std::string too_large = "File too large for this process (RLIMIT_FSIZE, ulimit -f)";
     EXPECT_THAT(words, AllOf(HasSubstr(too_large), HasSubstr("status "))) << transports;
     EXPECT_THAT(words, AllOf(Not(HasSubstr("signal 25")), Not(HasSubstr("status 153")))) << transports;
-    // Shared memory needs files. Without shared memory, the ranks still meet, unless it was requested.
+    // Shared memory needs files, so it cannot be used here. The ranks meet without it, unless it was
+    // requested.
     EXPECT_THAT(words,
                 HasSubstr(std::string(transports) == "shm,tcp" ? "transport shm" : "failed: mismatch"));
   }

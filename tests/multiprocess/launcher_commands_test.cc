@@ -31,7 +31,8 @@ TEST(LauncherBench, EverythingByItself) {
     const auto rows = lines_of(read_file(folder / "out.csv"));
     ASSERT_FALSE(rows.empty());
     EXPECT_EQ(rows[0], csv_header);
-    // The rows are 11 collectives in sizes 4, 512 and 64K, one barrier, and pingpong if there are two ranks.
+    // The rows are 11 collectives in sizes 4, 512 and 64K, one barrier, and, with two ranks, pingpong in the
+    // same sizes.
     EXPECT_EQ(rows.size(), 1u + 3 * 11 + 1 + (std::string(ranks) == "2" ? 3 : 0));
     const std::string figure = "[0-9]+[.][0-9]+";
     const std::string row = std::string("tutti,[a-z_]+,[0-9]+,") + ranks + "(," + figure + "){4}";
@@ -250,7 +251,7 @@ TEST(LauncherExplain, SaysWhatIsMoved) {
   EXPECT_THAT(tutti({"explain", "barrier", "--ranks", "4"}).out, HasSubstr("barrier on 4 ranks\n"));
   EXPECT_THAT(tutti({"explain", "broadcast", "--ranks", "1"}).out,
               HasSubstr("broadcast of 1M (262144 float32) on 1 rank\n"));
-  // The size is rounded to whole blocks.
+  // The size is rounded down, so that three equal blocks of whole elements result.
   EXPECT_THAT(tutti({"explain", "all_gather", "--ranks", "3", "--bytes", "4K"}).out,
               HasSubstr("all_gather of 4092 (341 float32 a block) on 3 ranks\n"));
 }

@@ -179,10 +179,10 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
   EXPECT_THAT(result.err, HasSubstr("status 74\n"));
   EXPECT_THAT(result.err, Not(HasSubstr("rank 0")));
   for (const char* rank : {"0", "1"}) EXPECT_EQ(access((folder / rank).c_str(), F_OK), 0) << rank;
-  // The exit status of a failed rank takes precedence over 74.
+  // The exit status of a failed rank takes precedence over 74, the status for lost output.
   EXPECT_THAT(run_by_shell("tutti run -n 1 -- sh -c 'echo lost; exit 3' > /dev/full").err,
               HasSubstr("status 3\n"));
-  // If stderr is lost, too, only the exit status shows it.
+  // If stderr is lost, too, only the exit status shows the loss.
   EXPECT_EQ(run_by_shell("tutti run -n 1 -- echo lost > /dev/full 2>&1").err, "status 74\n");
 }
 
@@ -232,7 +232,7 @@ TEST(LauncherOutput, ReaderThatGoesAwayEndsTheWriters) {
 }
 
 TEST(LauncherOutput, SlowReaderHoldsNobodyUp) {
-  // The output is not read while rank 1 fails, but the world must end nevertheless.
+  // Nobody reads the output while rank 1 fails, but the world must end nevertheless.
   test::ScratchFolder folder;
   Command command(
       {"run", "-n", "2", "sh", "-c",

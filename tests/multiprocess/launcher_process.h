@@ -21,7 +21,8 @@ struct Ended {
 // that are left.
 class Command {
  public:
-  // `variables`: "NAME=VALUE" settings that are added to this process's environment.
+  // The command inherits this process's environment, except variables of launchers. `variables`
+  // ("NAME=VALUE") are added.
   explicit Command(const Words& arguments, const std::string& input = "", const Words& variables = {});
   ~Command();
   Command(const Command&) = delete;
@@ -57,7 +58,8 @@ Ended tutti(const Words& arguments, const std::string& input = "", const Words& 
 // Runs `tutti run OPTIONS -- sh -c SCRIPT`.
 Ended run_shell(Words options, const std::string& script, const std::string& input = "");
 
-// Returns "T" if stopped, "S" if asleep, ...; empty if there is no such process.
+// Returns the state of a process: "T" if it is stopped, "S" if it sleeps, and so on; empty if there is no
+// such process.
 std::string process_state(pid_t pid);
 
 std::string read_file(const std::string& path);

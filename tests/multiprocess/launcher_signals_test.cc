@@ -24,8 +24,8 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-// This script starts two processes. A grandchild has its own session and ignores signals. A child is in the
-// rank's group.
+// This script starts two processes: one with its own session that ignores signals, and one in the rank's
+// process group.
 constexpr const char* family =
     "setsid sh -c 'trap \"\" TERM INT HUP; echo ready; sleep 1000 & while :; do sleep 1000; done' & "
     "sleep 1000 & echo ready; ";
@@ -93,7 +93,7 @@ TEST(LauncherSignals, StopAndContinue) {
   ASSERT_TRUE(command.wait_for_output("ready\n", 2));
   command.signal(SIGTSTP);
   // The launcher, the ranks and their child processes are all stopped. Only the process that watches the
-  // ranks stays awake. A shell whose child was stopped before exec is in state "D".
+  // ranks stays awake. A shell is in state "D" if its child was stopped before exec.
   EXPECT_TRUE(eventually([&] {
     int awake = 0;
     for (const pid_t pid : command.marked()) {

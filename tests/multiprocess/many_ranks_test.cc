@@ -62,7 +62,7 @@ TEST(ManyRanks, SocketsAndThreadsAreBounded) {
   EXPECT_LE(most_sockets, ranks + 6 * doublings + 7);
   EXPECT_LE(sockets_of_leader,
             2 * ranks + 6 * doublings + 7);  // and a connection from each rank for the shared segment
-  // Each rank holds a descriptor of each neighbour's process.
+  // Each rank holds one descriptor for each neighbour's process.
   EXPECT_LE(most_descriptors, 2 * doublings + 18);
 }
 

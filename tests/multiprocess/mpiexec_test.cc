@@ -32,8 +32,8 @@ std::string sum_on(int ranks) {
   return "sum " + std::to_string(ranks * (ranks - 1) / 2) + " of " + std::to_string(ranks) + "\n";
 }
 
-// `Errors` keeps what ranks write to stderr in a file. When a rank fails, mpiexec ends the job at once, and
-// may lose what the ranks have just written.
+// `Errors` is a file that receives the stderr of the ranks. Without it, mpiexec might lose the last lines: it
+// ends the job as soon as a rank fails.
 class Errors {
  public:
   // Returns the command of a rank whose stderr goes to the file.
@@ -62,8 +62,8 @@ TEST_F(Mpiexec, RanksMeetWithoutSettings) {
   }
 }
 
-// Both addresses belong to this host. But mpiexec runs one of its own processes for each address, and
-// connects these processes over TCP.
+// Both addresses belong to this host. But mpiexec treats them as two hosts: it runs one of its own processes
+// for each, and connects these processes over TCP.
 TEST_F(Mpiexec, RanksOfSeveralHostsMeet) {
   Process job(
       {mpiexec, "-launcher", "fork", "-hosts", "127.0.0.1,127.0.0.2", "-ppn", "2", "-n", "4", pmi_rank, "2"});

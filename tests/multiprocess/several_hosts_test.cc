@@ -62,7 +62,7 @@ TEST(SeveralHosts, TheLeastPossibleGoesOverTheWire) {
   EXPECT_LT(three.two_level, 4.0 / 3 * 1.1);
 }
 
-// Returns the bytes sent through a card, from the kernel's table of cards.
+// Returns how many bytes were sent through a network card. `table` is the content of /proc/net/dev.
 double sent_through(const std::string& table, const std::string& card) {
   const std::size_t at = table.find(card + ":");
   std::array<double, 9> columns{};

@@ -7,9 +7,9 @@
 namespace tutti::test {
 
 // `Clocks` are vector clocks over the signals of ranks that share memory. They say what each rank can know of
-// the others, counting only what a signal promises. A rank that awaits the third signal knows only what was
-// done before the third, even if the fifth has already been given. So whether there is a race does not
-// depend on the order in which the ranks happen to run.
+// the others from the signals that it has awaited. A rank that awaits the third signal knows only what was
+// done before the third, even if the fifth has already been given. So whether there is a race does not depend
+// on the order in which the ranks happen to run.
 class Clocks {
  public:
   explicit Clocks(std::size_t ranks);
@@ -49,7 +49,8 @@ class AccessLog {
 
   const Access* read(std::size_t cell, const Access& by);
   const Access* write(std::size_t cell, const Access& by);
-  // Returns an access to the cell that may take place after `rank` has left, or null if there is none.
+  // Returns an access to the cell that may take place after `rank` has left the operation, or null if there
+  // is none.
   const Access* after(std::size_t cell, std::size_t rank) const;
 
  private:

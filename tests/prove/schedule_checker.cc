@@ -154,7 +154,7 @@ class Execution {
   std::unordered_map<std::uint64_t, Ref> posted_;  // sends and receives that wait for their other side
   std::size_t total_ = 0;
   std::size_t done_ = 0;
-  std::vector<std::vector<std::vector<bool>>> heard_;  // barrier: the ranks that a step knows to have arrived
+  std::vector<std::vector<std::vector<bool>>> heard_;  // barrier: [rank][step][rank known to have come]
 };
 
 std::string Execution::check_barrier() const {

@@ -36,7 +36,7 @@ class ScheduleCase {
 //
 // clang-format off
 //   - every message is sent and received once, with the same length;
-//   - all steps can be carried out with synchronous sends, where `seed` determines which of the possible steps is next;
+//   - all steps can be carried out although sends are synchronous (`seed` picks the next of the possible steps);
 //   - steps stay within their buffers and read nothing undefined, and the input and output of a step are either the same
 //     range or do not overlap;
 //   - if two steps conflict, the dependencies put one before the other, so timing never decides;

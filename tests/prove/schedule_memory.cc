@@ -44,7 +44,7 @@ std::string check_slices(const Schedule& schedule, const Memory& memory, int ran
   return {};
 }
 
-// `Order` has a row of bits for every step: the steps that complete before that step may start.
+// `Order` has a row of bits for every step. The row marks the steps that complete before that step may start.
 class Order {
  public:
   explicit Order(const Schedule& schedule)
@@ -65,8 +65,8 @@ class Order {
   std::vector<std::uint64_t> bits_;
 };
 
-// Goes through the steps in order, and remembers who accessed each cell last. Returns what is wrong if a step
-// conflicts with an earlier one and does not depend on it.
+// Goes through the steps in order, and remembers which step accessed each cell last. Returns what is wrong if
+// a step conflicts with an earlier one and does not depend on it.
 std::string check_races(const Schedule& schedule, const Memory& memory, int rank) {
   const Order order(schedule);
   struct Cell {

@@ -49,15 +49,15 @@ class Memory {
 // Returns the text "rank 3 step 12: " followed by `what`.
 std::string at(int rank, std::size_t step, const std::string& what);
 
-// Returns the value that a step computes from an element of its operands, or from `message`, an element that
-// it receives.
+// Returns the value that a step computes from one element of each operand, `left` and `right`, and from
+// `message`, the element that it receives, if it receives any.
 Expressions::Id value_of(const Step& step, Expressions::Id left, Expressions::Id right,
                          Expressions::Id message, Expressions& expressions);
 // Returns what is wrong with a value that is `undefined` or `wrong`.
 std::string fault(Expressions::Id value, std::size_t element);
 
-// Returns what is wrong with one rank's schedule by itself, or an empty text. It finds slices that exceed
-// their buffers or overlap in part, and conflicting steps that no dependency orders.
+// Checks one rank's schedule without those of the other ranks. Returns what is wrong, or an empty text. It
+// finds slices that exceed their buffers or overlap in part, and conflicting steps that no dependency orders.
 std::string check_structure(const Schedule& schedule, const Memory& memory, int rank);
 
 }  // namespace tutti::test

@@ -7,8 +7,9 @@
 
 namespace tutti::test {
 
-// Returns what is wrong with the ranks' memories after a collective (any but a barrier), or an empty text:
-// wrong outputs, or a change outside the output. `rank_order`: contributions must be combined in rank order.
+// Checks the ranks' memories after a collective (any but a barrier): the outputs must be right, and nothing
+// else may have changed. With `rank_order`, contributions must be combined in rank order. Returns what is
+// wrong, or an empty text.
 std::string check_results(const ScheduleCase& test, std::vector<Memory>& memories, Expressions& expressions,
                           bool rank_order);
 

@@ -12,13 +12,13 @@ namespace tutti::test {
 // steps of all ranks in an order drawn from `seed`, in which some ranks run far ahead of others. Checks that
 //   - all ranks agree on how much of the windows they use, and the windows are that large;
 //   - slices lie in their buffers, overlap exactly or not at all, and belong to the rank itself, to a window,
-//     or to registered memory that the vote has found (`reach` in registered.h);
+//     or to memory that a vote has found to be registered (`reach` in collectives/schedule/registered.h);
 //   - every awaited signal is given: no deadlock;
 //   - any two accesses to a cell, at least one of them a write, are ordered by signals: no race;
 //   - no rank touches another rank's registered memory once that other rank may have left the operation;
 //   - the results are right, as for messages.
-// SharedExecutor decides when windows are free for the next operation, so no signal needs to follow the last
-// accesses.
+// Does not require a signal after the last accesses: SharedExecutor itself decides when the next operation
+// may use the windows.
 std::string check_shared_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test,
                                    bool rank_order, std::uint32_t seed);
 

@@ -12,7 +12,7 @@ def pytest_terminal_summary(terminalreporter):
     failed += len(stats.get("error", ()))
     lines = [f"skip {report.nodeid}: {report.longrepr[2]}\n" for report in stats.get("skipped", ())]
     lines.append(f"ran {passed + failed + skipped} passed {passed} failed {failed} skipped {skipped}\n")
-    # This is one appending write, because many test programs share the file.
+    # Many test programs share the file, so all lines are appended in a single write.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.write(descriptor, "".join(lines).encode())
     os.close(descriptor)

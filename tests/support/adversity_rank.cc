@@ -1,8 +1,8 @@
 // This is a program for the ranks of a test in a difficult environment: `adversity_rank MODE...`.
-//   alarms SECONDS      a timer interrupts all system calls every millisecond, from before `init` on
+//   alarms SECONDS      a timer interrupts system calls every millisecond; it starts before `init`
 //   workers             forks children while threads are at work; the children end in different ways
-//   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" when the wall clock has jumped
-//   few DESCRIPTORS     has only that many descriptors, from before `init` on
+//   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" at the Nth jump of the wall clock
+//   few DESCRIPTORS     may open only that many descriptors; the limit is set before `init`
 //   fork                forks while a communicator exists
 //   destroy HOW         drops communicators with operations in flight: from `main`, in `then` or in `abort`
 // Prints "ready" when all ranks have computed together, and "well" at the end. An error is printed to
@@ -62,8 +62,8 @@ void compute(Communicator& comm, int round) {
 
 std::atomic<long> alarms{0};
 
-// Runs for `duration` seconds. Runs longer if needed, until each rank has had 200 alarms, since a busy
-// machine delivers few.
+// Runs for at least `duration` seconds, and until each rank has had 200 alarms. (They are rare on a busy
+// machine.)
 void storm(double duration) {
   constexpr long enough = 200;
   struct sigaction action {};
@@ -201,7 +201,7 @@ void let_go(Communicator comm, const std::string& how) {
   expect(never.status().code() == tutti::Code::aborted, never.status().to_string());
 }
 
-// Children inherit these communicators. The children drop them, just end, or try to use them.
+// Children inherit these communicators. A child destroys them, or first tries to use them.
 std::vector<Communicator> inherited;
 
 [[noreturn]] void worker(int kind) {
@@ -226,7 +226,7 @@ std::vector<Communicator> inherited;
   _exit(0);
 }
 
-// Makes mostly small calls, each of which takes and releases all locks.
+// Makes mostly small calls. Each call takes and releases all locks.
 void hurry(Communicator& comm, const std::atomic<bool>& stop) {
   float sum = 0;
   char more = 1;
@@ -238,8 +238,8 @@ void hurry(Communicator& comm, const std::atomic<bool>& stop) {
   }
 }
 
-// Forks while other threads are working, so that children find unfinished work. With only one such thread
-// that would be rare: the thread hardly ever holds the lock that a child needs.
+// Forks while several other threads are working, so that children find unfinished work. One other thread
+// would not be enough: it hardly ever holds the lock that a child needs.
 void forks_at_work() {
   constexpr int busy_threads = 3;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,7 +1,7 @@
 // This is a program for the ranks of a test: `busy_rank STOP_FILE [TEXT]`. It finds the other ranks through
 // the environment and prints "ready" once all have computed together. It continues to compute until rank 0
-// sees the file, and then prints "rounds N". With a TEXT, rank 0 also sends that text many times. An error is
-// printed to stderr, and the exit status is then 1.
+// sees the file, and then prints "rounds N", with the number of rounds. With a TEXT, rank 0 also broadcasts
+// many copies of the text in each round. An error is printed to stderr, and the exit status is then 1.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -99,7 +99,7 @@ Cluster::Cluster(int size, ClusterOptions options) {
     if (control[i] != nullptr) connect_control(*world, peers, std::move(control[i]));
     communicators_[i] = create_communicator(world);
     // The first call opens the session of the offload, so it blocks until all ranks make it. Many tests do
-    // not expect that, so the barrier is the first call.
+    // not expect their first call to block, so this barrier is the first call.
     if (offloaded) communicators_[i].barrier().wait();
   });
 }

@@ -15,7 +15,7 @@ inline const std::vector<std::string>& all_transports() {
   return names;
 }
 
-// Returns every way in which the ranks of a `Cluster` can be connected, for tests that run over all of them.
+// Returns all values of `ClusterOptions::transport`, for tests that run with each of them.
 inline const std::vector<std::string>& all_connections() {
   static const std::vector<std::string> names = {"inproc", "tcp", "shared", "shm", "late", "offload"};
   return names;
@@ -23,20 +23,21 @@ inline const std::vector<std::string>& all_connections() {
 
 struct ClusterOptions {
   // One of `all_connections`. "shared" is inproc with shared memory, and "late" is inproc in a
-  // `LateTransport`. "offload" is inproc with a `ReferenceOffload` that takes host memory. The constructor of
-  // `Cluster` opens the session of this offload.
+  // `LateTransport`. "offload" is inproc with a `ReferenceOffload` that accepts host memory. The constructor
+  // of `Cluster` opens the session of this offload.
   std::string transport = "inproc";
   MessageLimits limits = {};
   std::string algorithms = {};  // as in TUTTI_ALGORITHM
   std::chrono::nanoseconds timeout = std::chrono::seconds(120);
   std::uint64_t window_bytes = 16 * 1024;  // for shared memory; small, so that there are many rounds
   std::uint64_t shared_room = std::uint64_t{64} << 20;  // shared memory for all communicators after the first
-  // Makes the transport that a rank uses in place of its own. If empty, the rank keeps its own.
+  // Takes a rank's own transport, and returns the one that the rank uses instead. If empty, the rank keeps
+  // its own.
   std::function<std::unique_ptr<Transport>(int rank, std::unique_ptr<Transport>)> decorate = {};
   // Makes the offloads of a rank. If empty, there are none.
   std::function<std::vector<std::unique_ptr<Offload>>(int rank)> offloads = {};
   bool control = false;                 // the ranks have control connections; `shrink` needs them
-  Composite part_of = Composite::none;  // the composite that all calls belong to
+  Composite part_of = Composite::none;  // as in `World::part_of`
   DriverOptions driver = {.spin = std::chrono::microseconds(20)};
 };
 

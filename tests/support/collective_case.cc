@@ -13,7 +13,7 @@ namespace {
 
 using Kind = CollectiveKind;
 
-// Returns one rank's count for the _v kinds: counts are uneven, and some are zero.
+// Returns one rank's count for the _v kinds. Counts are uneven, and some are zero.
 std::uint64_t uneven(std::uint64_t count, int rank) {
   return count * static_cast<std::uint64_t>((rank + 1) % 3) / 2;
 }
@@ -83,7 +83,7 @@ std::uint64_t before(const std::vector<std::uint64_t>& counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, std::uint64_t{0});
 }
 
-// Writes the right output over the previous contents.
+// Overwrites `to` with the right output.
 void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* to, int rank, int size) {
   if (layout.out_counts.size() > 1) {
     const bool from_each = test.kind == Kind::all_to_all || test.kind == Kind::all_to_all_v;
@@ -125,7 +125,8 @@ void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* 
 
 constexpr std::byte guard{0xa5};
 
-// `Guarded` is memory with a guard on both sides, either in `given` or newly allocated.
+// `Guarded` is memory with guard bytes on both sides. It lies in `given`, or is newly allocated if `given` is
+// empty.
 class Guarded {
  public:
   Guarded(std::size_t bytes, std::span<std::byte> given) : own_(given.empty() ? bytes + 2 * case_guard : 0) {
@@ -188,7 +189,7 @@ Work issue(Communicator& comm, const CollectiveCase& test, const CaseCall& call)
 }
 
 // Returns the index of the first byte that differs, or the number of bytes if none does. It first compares
-// all bytes in one call, which is a single step for a sanitizer.
+// all bytes in one call, since a sanitizer makes a loop over single bytes slow.
 std::size_t first_difference(const std::byte* data, const std::vector<std::byte>& expected) {
   if (expected.empty() || std::memcmp(data, expected.data(), expected.size()) == 0) return expected.size();
   return static_cast<std::size_t>(std::mismatch(expected.begin(), expected.end(), data).first -
@@ -196,7 +197,7 @@ std::size_t first_difference(const std::byte* data, const std::vector<std::byte>
 }
 
 // Returns the offset, in elements, of the rank's own block within the larger of its input and output. For an
-// all_gather, that is the output; for a reduce_scatter, the input.
+// all_gather, the output is the larger; for a reduce_scatter, the input is.
 std::uint64_t own_block(const CollectiveCase& test, const Layout& layout, int rank) {
   switch (test.kind) {
     case Kind::all_gather:

@@ -19,7 +19,7 @@ struct CollectiveCase {
   CollectiveKind kind = CollectiveKind::all_reduce;
   DataType type = DataType::float32;
   ReduceOp op = ReduceOp::sum;
-  std::uint64_t count = 1;  // as Problem::count; for the _v kinds the largest block, since blocks differ
+  std::uint64_t count = 1;  // as Problem::count; for the _v kinds, the count of the largest block
   int root = 0;
   bool in_place = false;
   std::string algorithm = {};
@@ -35,7 +35,7 @@ bool has_in_place(CollectiveKind kind);
 // commutative, so only rank order gives the right answer.
 ReduceOp last_nonzero();
 
-// `CaseMemory` is memory for a case's input and output, if the case must not allocate its own. Each span
+// `CaseMemory` is memory for the input and output of a case. A case without it allocates its own. Each span
 // includes `case_guard` spare bytes on both sides.
 struct CaseMemory {
   std::span<std::byte> input = {};
@@ -60,16 +60,16 @@ void perform(Communicator& communicator, const CollectiveCase& test, const CaseC
 // if all is well, else what is wrong. Every rank of `communicator` must call it with an equal case.
 std::string run_case(Communicator& communicator, const CollectiveCase& test, const CaseMemory& memory = {},
                      const Perform& by = perform);
-// Does the same, but throws the `Error` of an operation that fails.
+// Does the same as `run_case`, but throws the `Error` of an operation that fails.
 std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
                          const CaseMemory& memory = {}, const Perform& by = perform);
 
-// Returns the matrix: every kind with every type and operation that it has, in and out of place, at a few
-// counts and with different roots.
+// Returns the matrix: every kind with every type and operation that it supports, in and out of place. The
+// count and the root change from case to case.
 std::vector<CollectiveCase> collective_matrix(int size);
 
-// Returns whether to test all combinations. Under a sanitizer, they take minutes. So there it returns false
-// unless TEST_ALL is set, as by `./dev test --all`.
+// Returns whether to test all combinations. Under a sanitizer they take minutes, so there this returns true
+// only if TEST_ALL is set. (`./dev test --all` sets it.)
 bool test_all();
 // Returns the matrix if `test_all()`. Otherwise returns a part of it that covers all pairs. A pair is any two
 // values of kind, type, operation, count and place (in or out of place). If a pair is in the matrix, it is

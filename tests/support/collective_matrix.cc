@@ -30,7 +30,7 @@ std::vector<ReduceOp> operations_for(const CollectiveCase& test) {
 
 // Returns a part of `cases` that still contains every pair of properties that occurs in `cases`.
 std::vector<CollectiveCase> covering_pairs(std::vector<CollectiveCase> cases, int size) {
-  // The order depends on the size, so different sizes test different combinations of more than two
+  // Every size gives another order. So different sizes test different combinations of three and more
   // properties.
   std::shuffle(cases.begin(), cases.end(), std::mt19937(static_cast<unsigned>(size)));
   std::set<std::tuple<std::size_t, std::uint64_t, std::size_t, std::uint64_t>> covered;

@@ -12,7 +12,7 @@ namespace tutti::test {
 
 namespace {
 
-// This number of elements fits on the stack and into the first-level cache.
+// This many elements fit on the stack and into the first-level cache.
 constexpr std::size_t batch = 1024;
 
 template <class Visit>
@@ -135,7 +135,7 @@ void combine(const CollectiveCase& test, double* a, const double* b, std::size_t
   }
 }
 
-// Writes one batch of `fill_reduced`.
+// Does the work of `fill_reduced` for at most `batch` elements.
 void put_reduced(const CollectiveCase& test, std::byte* to, std::uint64_t first, std::size_t count, int end,
                  int size) {
   const double factor = test.op.kind() == ReduceOp::Kind::premultiplied_sum ? test.op.factor() : 1;

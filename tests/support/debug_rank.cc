@@ -1,5 +1,5 @@
-// This is a program for the ranks of a test. It gets stuck or fails, as its argument demands. A stuck rank
-// says so, and stays until it is killed.
+// This is a program for the ranks of a test. Its argument says how it gets stuck or fails. A stuck rank
+// prints that it is stuck, and stays until it is killed.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -44,8 +44,8 @@ void late_to_split(Communicator& comm) {
   comm.split(0);
 }
 
-// The last rank's callback does not return. Nothing is sent before the callback is in place, so the driver's
-// thread runs the callback.
+// The last rank's callback does not return. No rank sends before the callback is in place, so the receive
+// completes later and the driver's thread runs the callback.
 void callback(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == comm.size() - 1) {
     comm.recv(data, 0, 1).then([](const tutti::Status&) { stay(); });
@@ -71,8 +71,8 @@ void circle(Communicator& comm, std::vector<float>& data) {
   for (;;) comm.all_reduce(data, ReduceOp::sum).wait();
 }
 
-// The first rank makes a different call. The others may learn of this while they are still in the call before
-// it.
+// The first rank makes a different call. The others may learn of this while they are still in their previous
+// call (the barrier in `run`).
 void mismatch(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == 0) {
     comm.broadcast(data, 0).wait();
@@ -93,7 +93,7 @@ void forked_child(Communicator& comm) {
   std::printf("child ended with %d\n", status);
 }
 
-// Does everything that a trace shows, and then ends in one of several ways.
+// Makes every kind of call that a trace shows. Then ends in one of several ways.
 void work(Communicator& comm, std::vector<float>& data, const std::string& mode) {
   tutti::Work first = comm.all_reduce(data, ReduceOp::sum);
   comm.broadcast(data, 0).wait();

@@ -3,18 +3,18 @@
 //   idle              makes no calls, and reads the communicator's status until it is an error
 //   split KIND COUNT  as `loop`, on communicators that each have half of the ranks
 //   compute SECONDS   all but rank 0 wait in a barrier while rank 0 computes; then all leave
-//   late WHO          rank WHO makes no call; the others call all_reduce a little later, for 2 s at most
+//   late WHO          rank WHO makes no call; the others soon call all_reduce, with a timeout of 2 s
 //   leave WHO         rank WHO leaves while the others are in an all_reduce
-//   differ WHAT [WHO] rank WHO, or the last rank, makes a different call, or calls in another order
+//   differ WHAT [WHO] rank WHO (default: the last) makes a different call, or calls in another order
 //   hasty WHO         as `late`, but rank 0 aborts while it asks which rank is late; afterwards, each rank
 //                     prints "rested MILLISECONDS", the processor time that it used in half a second
 //   again WHO         all ranks call shrink until it does not time out; rank WHO begins later than the others
 //   part [SPLITS]     all ranks split SPLITS times, call shrink, and leave as soon as it returns
 //   abort WHO         rank WHO aborts from another thread while all are blocked
 // With `shrink`, the survivors of a loss call shrink(LEAST) and repeat the mode, until at most LEFT are left.
-// Prints "ready" when all ranks have met. After or instead of that, prints "failed NANOSECONDS CODE MESSAGE"
-// and "peer RANK". NANOSECONDS is the time, on the monotonic clock, at which this rank learned of the
-// failure. RANK is the rank that the failure blames.
+// Prints "ready" when all ranks have met. A failure, even before that, makes it print "failed NANOSECONDS
+// CODE MESSAGE" and "peer RANK". NANOSECONDS is the time, on the monotonic clock, at which this rank learned
+// of the failure. RANK is the rank that the failure blames.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -191,12 +191,13 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
   if (mode == "again") again(comm, std::stoi(words.at(1)));
   if (mode == "part") {
-    // Every second split makes no communicator, but uses up the number of a context. So there are gaps
-    // between the numbers of closed contexts.
+    // Every second split makes no communicator, but it uses up a context number. So the numbers of the
+    // contexts that are closed later have gaps.
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
     // A rank that calls shrink ends the operations of the other ranks, so all ranks first wait until the
-    // splits have ended everywhere. Rank 2 waits longest: the others ask it before it has called shrink.
+    // splits have ended everywhere. Rank 2 waits longest, so that the others ask it before it has called
+    // shrink.
     if (splits > 0) std::this_thread::sleep_for(std::chrono::seconds(comm.rank() == 2 ? 4 : 2));
     const tutti::Shrunk shrunk = comm.shrink(1);
     return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
@@ -228,7 +229,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
   }
 }
 
-// Tests the survivors' communicator: an all_reduce of a known sum, a split, a message.
+// Tests the survivors' communicator with an all_reduce, a split and a message.
 void check(Communicator& comm) {
   const int p = comm.size(), rank = comm.rank();
   std::vector<std::int64_t> sum(5000, rank + 1);

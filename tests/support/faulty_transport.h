@@ -14,14 +14,14 @@ struct TransportFault {
   enum class Kind : std::uint8_t {
     none,
     drop,      // message `at` counts as sent, but never leaves
-    delay,     // message `at`, and what follows it on its channel, leaves later
+    delay,     // message `at`, and those queued behind it, leave after `pause`
     truncate,  // message `at` is announced and sent with half of its bytes
-    close,     // the channel of message `at` breaks before it is sent
-    cut,       // a channel breaks once it has sent `at` frames, within a message
+    close,     // the channel breaks before message `at` is sent
+    cut,       // a channel breaks within a message, once it has sent `at` frames
     refuse,    // the channel to the receiver of message `at` cannot be made
   };
   Kind kind = Kind::none;
-  std::uint64_t at = 0;  // messages are counted over all peers
+  std::uint64_t at = 0;  // counts the messages to all peers together
   std::chrono::milliseconds pause{20};
 };
 

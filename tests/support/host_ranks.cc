@@ -76,7 +76,7 @@ void check(Communicator& comm, std::size_t n, const std::string& algorithm) {
   comm.barrier(leaders).wait();
 }
 
-// Returns the bytes that leave this host for one all_reduce of `bytes` bytes.
+// Returns how many bytes this host sends for one all_reduce of `bytes` bytes.
 std::uint64_t all_reduce_traffic(Communicator& comm, std::size_t bytes, const std::string& algorithm) {
   constexpr int repetitions = 8;
   std::vector<float> data(bytes / sizeof(float), 1.0f);

@@ -6,8 +6,8 @@
 
 namespace tutti::test {
 
-// Returns whether this host has an IPv6 loopback. It asks the kernel and not the code under test: a failure
-// of that code must not look like a host without IPv6.
+// Returns whether this host has an IPv6 loopback. It asks the kernel instead of the code under test, since a
+// failure of that code must not look like a host without IPv6.
 inline bool has_ipv6_loopback() {
   const int descriptor = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return false;

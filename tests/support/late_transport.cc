@@ -200,8 +200,8 @@ std::unique_ptr<ChannelWrapper> LateTransport::wrap(int peer, std::unique_ptr<Ch
   return std::make_unique<LateChannel>(peer, std::move(inner), *this);
 }
 
-// Makes the arrival name the wrapper in place of the inner channel. The inner channel reuses its arrivals,
-// and a reused one already names the wrapper.
+// Makes the arrival name the wrapper in place of the inner channel. A reused arrival already names the
+// wrapper.
 RecvOp* LateTransport::on_arrival(Arrival& arrival) {
   for (ChannelWrapper* each : channels()) {
     if (&each->inner() == arrival.channel) arrival.channel = each;

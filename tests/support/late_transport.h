@@ -12,9 +12,9 @@
 namespace tutti::test {
 
 // A `LateTransport` wraps one rank's end of another transport. A message that fails or is cancelled does not
-// end at once. As with a network card, it ends later: after `polls` polls, which another thread causes. Until
-// then, the wrapped transport continues with a cancelled message, so the message's memory really is read and
-// written.
+// end at once. It ends later, as with a network card: after `polls` polls. A separate thread wakes the driver
+// for these polls. Until then, the wrapped transport continues with a cancelled message, so the message's
+// memory really is read and written.
 class LateTransport final : public TransportWrapper {
  public:
   LateTransport(std::unique_ptr<Transport> inner, std::uint32_t polls)
@@ -27,7 +27,7 @@ class LateTransport final : public TransportWrapper {
   // Returns how many messages have ended late.
   std::uint64_t ended_late() const { return ended_late_; }
   void count_one_late() { ++ended_late_; }
-  // Makes the other thread wake the driver again and again, until no channel has messages that are late.
+  // Makes the separate thread wake the driver again and again, until no channel has late messages.
   void wake_until_quiet();
 
  private:

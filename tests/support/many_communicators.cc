@@ -1,7 +1,7 @@
-// This is a program for the ranks of a test: `many_communicators COUNT`. It makes COUNT communicators and
-// keeps them, half by `split` and half by `group`. It runs a collective on each. Then it prints how many
-// more threads and descriptors it holds than with one communicator, how many messages the communicators have
-// sent, and how long it took to make one of them on average.
+// This is a program for the ranks of a test: `many_communicators COUNT`. It makes COUNT communicators, half
+// of them by `split` and half by `group`. It keeps them all, and runs a collective on each. Then it prints
+// how many more threads and descriptors it holds than with one communicator, how many messages the
+// communicators have sent, and how long it took to make one of them on average.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -24,7 +24,8 @@ int entries(const char* folder) {
 }
 
 // Makes a communicator that leaves out one rank, or none. The rank that is left out gets a communicator of
-// its own. A different rank is left out each time, so every rank hands out memory for some communicators.
+// its own. A different rank is left out each time. In each communicator, the member with the most room hands
+// out the memory, so every rank does so for some communicators.
 tutti::Communicator make(tutti::Communicator& comm, int number) {
   const int left_out = number % (comm.size() + 1);  // `comm.size()`: none
   if (number % 2 == 0) {

@@ -6,9 +6,9 @@
 namespace tutti::test {
 
 // `NetworkHosts` are network namespaces that act as hosts. Each has its own address on every card (eth0, eth1
-// ...). A bridge in one more namespace joins all cards with the same number, so nothing outside these
-// namespaces is touched. The destructor removes them. The constructor needs the rights to make namespaces,
-// and the `ip` command.
+// ...). For each card number, a bridge joins the cards of all hosts. The bridges are in one more namespace,
+// so nothing outside these namespaces is touched. The destructor removes them. The constructor needs the
+// rights to make namespaces, and the `ip` command.
 class NetworkHosts {
  public:
   explicit NetworkHosts(int count, int cards = 1);

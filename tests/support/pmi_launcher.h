@@ -106,7 +106,7 @@ class PmiLauncher {
   }
 
   std::vector<Descriptor> ours_, theirs_;
-  std::map<std::size_t, std::string> received_;  // the part of a line that has arrived, for each rank
+  std::map<std::size_t, std::string> received_;  // for each rank, the part of its next line that has arrived
   std::map<std::string, std::string> put_, readable_;
   const std::size_t value_limit_;
   std::size_t at_the_fence_ = 0;

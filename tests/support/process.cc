@@ -34,7 +34,8 @@ constexpr std::chrono::milliseconds poll_interval{2};
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Returns whether a launcher, or an outer test run, sets this variable to tell a program its place in a job.
+// Returns whether this is a variable by which a launcher, or an outer test run, tells a program its place in
+// a job.
 bool from_a_launcher(std::string_view name) {
   static constexpr std::array prefixes{"TUTTI_",          "OMPI_",  "PMI_",  "PMIX_",    "SLURM_",
                                        "JOB_COMPLETION_", "NODES_", "NODE_", "MPI_LOCAL"};
@@ -121,7 +122,7 @@ Process::Process(const std::vector<std::string>& command, const Environment& env
 }
 
 Process::~Process() {
-  // An ended but unreaped child keeps its process group's number from being used again.
+  // The child has not been waited for. So no other process group can have its number, even if it has ended.
   kill(-pid_, SIGKILL);
   while (!status_ && !poll()) std::this_thread::sleep_for(poll_interval);
   close(out_);

@@ -23,7 +23,7 @@ class Process {
   using Environment = std::map<std::string, std::optional<std::string>>;
 
   // `command[0]` is looked up in PATH unless it has a slash. Variables of launchers and of tutti are not
-  // inherited, so that a test means the same wherever it runs. `directory` is where the program runs; if
+  // inherited, so that a test does the same wherever it runs. `directory` is where the program runs; if
   // empty, it runs where the test does. Throws std::runtime_error if nothing can be started.
   explicit Process(const std::vector<std::string>& command, const Environment& environment = {},
                    const std::string& directory = {});
@@ -65,7 +65,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings);
 std::string contents(int file);
 
 // Returns a TCP port of the loopback interface that is free at the moment. It is chosen at random below the
-// ports that the kernel hands out, so other tests that run meanwhile hardly ever take it.
+// ports that the kernel hands out. So other tests hardly ever take it in the meantime.
 std::uint16_t unused_port();
 
 }  // namespace tutti::test

@@ -21,9 +21,10 @@ RankInput take_call(const Call& call);
 // Copies the input of rank `rank` into `mine.data`. In a premultiplied sum, multiplies it by the factor of
 // that rank.
 void take_input(RankInput& mine, int rank);
-// Returns whether the calls of two ranks can be carried out together. If not, a real library would hang.
+// Returns whether the calls of two ranks match, so that they can be carried out together. A real library
+// would hang in calls that do not match.
 bool match(const RankInput& a, const RankInput& b);
-// Writes the output of rank `rank`. Uses only that rank's `Call::op` and `Call::out`, since those of the
+// Writes the output of rank `rank`. Uses `Call::op` and `Call::out` of that rank only, since those of the
 // other ranks may no longer exist.
 void write_output(const std::vector<RankInput>& all, int rank);
 

@@ -40,7 +40,7 @@ class ReferenceSession final : public OffloadSession {
     std::shared_ptr<ToyEvent> before;  // the call waits for this event; null: it begins at once
     std::shared_ptr<ToyEvent> over = std::make_shared<ToyEvent>();
     Status status;
-    unsigned polls = 0;  // that are still due before the call is reported
+    unsigned polls = 0;  // how many polls are still due before the call is reported
   };
   using Jobs = std::list<Job>;
 
@@ -245,7 +245,7 @@ Status ReferenceOffload::takes(const Fingerprint& call) const {
   return Status();
 }
 
-// Rank 0 makes the number of the meeting, much like an ncclUniqueId, and sends it to the others.
+// Rank 0 makes a number that identifies the meeting, as an ncclUniqueId does, and sends it to the others.
 Result<std::unique_ptr<OffloadSession>> ReferenceOffload::open(OffloadPeers& peers) {
   const ReferenceOptions& options = library_->options();
   if (options.opening) {

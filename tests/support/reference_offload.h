@@ -18,8 +18,8 @@ namespace tutti::test {
 
 // `ReferenceOptions` say how a `ReferenceOffload` (below) behaves.
 struct ReferenceOptions {
-  bool host_memory = false;  // takes host memory, too
-  // A session reports a call in its `polls`-th poll after the call has ended. If zero, the session's thread
+  bool host_memory = false;  // also accepts host memory
+  // A session reports a call in the `polls`-th poll after the call has ended. If zero, the session's thread
   // reports the call at once.
   unsigned polls = 0;
   std::chrono::microseconds pause{0};            // every call takes at least this long
@@ -37,8 +37,9 @@ class ReferenceMeeting {
  public:
   explicit ReferenceMeeting(std::size_t size) : size_(size) {}
   using Round = std::vector<RankInput>;  // by rank
-  // Adds one rank's input to call number `call`. Waits for the other ranks, and returns the inputs of all. If
-  // the calls do not match, waits until `gives_up` is true. Returns null if `gives_up` becomes true first.
+  // Adds one rank's input to call number `call`, and waits for the other ranks. Returns the inputs of all
+  // ranks if their calls match. If the calls do not match, or a rank does not come, waits until `gives_up` is
+  // true and returns null.
   std::shared_ptr<const Round> join(std::uint64_t call, int rank, RankInput mine,
                                     const std::atomic<bool>& gives_up);
   // Makes the ranks that wait in `join` look at `gives_up` again.
@@ -83,8 +84,9 @@ class ReferenceLibrary {
 
 // A `ReferenceOffload` is one rank's end of a minimal offload for tests. It carries out collectives between
 // threads of one process, by simple loops. Buffers that are marked as device memory really are host memory,
-// and a stream is a `ToyStream`. As with NCCL, calls that differ in kind, root, type or count hang. If one
-// rank calls for a sum and another for a maximum, no rank notices, and their results differ.
+// and a stream is a `ToyStream`. As with NCCL, calls that differ in kind, root, type or count hang. If the
+// ranks call for different reductions, such as a sum and a maximum, no rank notices, and their results
+// differ.
 class ReferenceOffload final : public Offload {
  public:
   ReferenceOffload(std::shared_ptr<ReferenceLibrary> library, int rank)

@@ -5,9 +5,9 @@
 //   recv     waits for a message that the last rank never sends;
 //   reduce   takes part in collectives until one fails, or for ever;
 //            in `recv` and `reduce` the last rank does nothing;
-//   all      takes part in collectives, on every rank;
-//   others   takes part in collectives of all ranks but rank 0, which waits for a message;
-//   splits   keeps hundreds of communicators, although it may open no descriptor.
+//   all      takes part in collectives, as `reduce` does, but on every rank;
+//   others   takes part in collectives, except that rank 0 waits for a message;
+//   splits   makes and keeps hundreds of communicators while it may open no descriptors.
 // An error is printed to stderr, and the exit status is then 1.
 #include <cstdint>
 #include <cstdio>
@@ -73,7 +73,7 @@ void allocate_and_free(tutti::Communicator& comm) {
 
 void keep_splits(tutti::Communicator& comm) {
   constexpr int splits = 300;
-  const rlimit none{3, 3};  // fewer than are open
+  const rlimit none{3, 3};  // fewer descriptors than are open already
   if (setrlimit(RLIMIT_NOFILE, &none) != 0) throw std::runtime_error("setrlimit");
   const std::uint64_t sent = comm.statistics().messages_sent;
   std::vector<tutti::Communicator> kept;

@@ -26,7 +26,7 @@ class LoopbackSocket {
   bool is_connected() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
   void say(const std::string& text);
-  // Ends the connection by a reset, as a port scan does.
+  // Resets the connection, as a port scan does.
   void reset();
   // Waits for the other side to close; returns false if that takes more than half a minute.
   bool is_dropped();

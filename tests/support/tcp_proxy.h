@@ -12,18 +12,18 @@
 namespace tutti::test {
 
 // `Weather` says what a proxy does to the bytes that pass, in either direction. A piece is what the proxy
-// reads at once. `Weather` may be changed at any time.
+// reads in one call. `Weather` may be changed at any time.
 struct Weather {
   std::atomic<int> delay_us{0};   // for every piece
-  std::atomic<int> jitter_us{0};  // at most this much more
+  std::atomic<int> jitter_us{0};  // up to this much more, different for each piece
   // One of every `loss` pieces is lost and sent again. Over TCP, that is a pause of 200 ms. Zero: none is
   // lost.
   std::atomic<int> loss{0};
   std::atomic<bool> cut{false};  // nothing passes any more, and neither side notices
 };
 
-// A `TcpProxy` stands between ranks that listen on one loopback address and advertise another. It accepts
-// connections on `from`, at all of the ports. For each connection, it connects to the same port of `to`. It
+// A `TcpProxy` stands between ranks that listen on the loopback address `to` but advertise `from`. It listens
+// on all of `ports` at `from`. For each connection that it accepts, it connects to the same port of `to`. It
 // remembers the first bytes of each connection.
 class TcpProxy {
  public:

@@ -1,4 +1,4 @@
-"""Programs that a test interrupts begin with this text. Its `tell` prints how a call ended, even if it raised."""
+"""A test puts this text before each program that it interrupts. `tell` prints how a call ended, even if it raised."""
 
 import os
 

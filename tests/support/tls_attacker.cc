@@ -52,7 +52,8 @@ void say(int descriptor, const std::string& text) {
   static_cast<void>(send(descriptor, text.data(), text.size(), MSG_NOSIGNAL));
 }
 
-// Returns a notice that answers `opening`, the first message of the connecting side, in the same mode.
+// Returns an accepting guard's answer to `opening`, the first message of the connecting side. The answer has
+// the mode of `opening`.
 std::string notice_for(const std::string& opening) {
   std::string notice(Guard::message_bytes, 'n');
   std::memcpy(notice.data(), security::notice_magic.data(), security::notice_magic.size());

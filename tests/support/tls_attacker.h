@@ -15,14 +15,14 @@ struct ssl_st;
 
 namespace tutti::test {
 
-// A `TlsAttacker` is in the path of ranks that encrypt, and does not have their token. It accepts connections
-// at an address that ranks advertise but do not listen on. It attacks the connections for one service, and
+// A `TlsAttacker` sits between ranks that encrypt, and does not have their token. It accepts connections at
+// an address that ranks advertise but do not listen on. It attacks the connections for one service, and
 // passes on those for other services unchanged.
 class TlsAttacker {
  public:
   enum class Role {
-    // Plays the rank that the other side wanted to reach: accepts, ignores the offered key, and shows a
-    // certificate.
+    // Plays the rank that the other side wanted to reach: accepts the connection, ignores the offered key,
+    // and shows a certificate.
     impostor,
     // Terminates TLS on both sides, shows its certificate to both, and passes on what it reads.
     relay,
@@ -71,7 +71,7 @@ class TlsAttacker {
   std::atomic<int> attacks_{0};
   mutable std::mutex mutex_;
   std::string heard_;
-  std::list<Visit> visits_;  // used only by the accepting thread, until it ends
+  std::list<Visit> visits_;  // only the accepting thread uses these, until it ends
   std::thread thread_;
 };
 

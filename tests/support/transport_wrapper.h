@@ -35,8 +35,8 @@ class ChannelWrapper : public Channel {
   const std::unique_ptr<Channel> inner_;
 };
 
-// A `TransportWrapper` wraps one rank's end of another transport. It has the name and addresses of the other
-// transport, so the other ranks do not notice it.
+// A `TransportWrapper` wraps one rank's end of another transport. It has the name and addresses of the
+// transport that it wraps, so the other ranks do not notice it.
 class TransportWrapper : public Transport, protected TransportOwner, protected Pollable {
  public:
   explicit TransportWrapper(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}

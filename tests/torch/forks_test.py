@@ -1,4 +1,4 @@
-"""Tests children that a rank forks. They never say goodbye for the rank, however they end, and the rank continues."""
+"""Tests children that a rank forks. However a child ends, it says no goodbye for the rank, and the rank continues."""
 import gc
 import multiprocessing
 import os
@@ -33,7 +33,7 @@ def forked(body):
 
             traceback.print_exc()
             os._exit(7)
-        import threading  # the interpreter would wait for pytest's own threads here
+        import threading  # the next call waits for threads, as the interpreter does when it ends
 
         threading._shutdown()
         import atexit

@@ -14,7 +14,7 @@ def futures(rank, size):
     assert work.is_completed() and work.is_success()
     assert work.result()[0].data_ptr() == tensor.data_ptr()
 
-    # A callback may wait for another operation, as the callbacks of PowerSGD do.
+    # A callback may wait for another operation. The callbacks of PowerSGD do so.
     def then_another(future):
         return dist.all_reduce(future.value()[0], async_op=True).get_future().wait()[0] * 2
 
@@ -66,7 +66,7 @@ def test_work_that_nobody_waits_for():
 
 
 def looked_at_while_settled(rank, size):
-    """The futures' thread drops the last reference to a tensor that has a Python object. Dropping it needs the GIL."""
+    """The thread of the futures drops the last reference to a tensor that has a Python object. This needs the GIL."""
     for _ in range(1000):
         tensor = torch.ones(100)
         tensor.note = "what Python has of it goes with it"

@@ -42,7 +42,7 @@ def waits_briefly(rank, size):
             work.wait(timedelta(milliseconds=50))
         assert not work.is_completed()
         dist.barrier()
-        work.wait(timedelta(days=365 * 400))  # the wait that timed out did not disturb the operation
+        work.wait(timedelta(days=365 * 400))  # the operation continued after the wait that timed out
         assert tensor.item() == 5
     else:
         dist.barrier()

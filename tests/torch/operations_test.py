@@ -130,7 +130,7 @@ def all_types_reduce(rank, size):
 @pytest.mark.parametrize("size", SIZES)
 def test_reductions(size):
     agreed = ranks.run(size, all_types_reduce)
-    assert min(agreed.values()) > 40  # Gloo was compared; before about torch 2.4 it has no reduce_scatter
+    assert min(agreed.values()) > 40  # Gloo's results were compared; before about torch 2.4 it has no reduce_scatter
 
 
 def premultiplied(rank, size):
@@ -210,7 +210,8 @@ def all_types_move(rank, size):
             result = call(dtype, None)
             if result is not None:
                 check(result, expected, what)
-            # This skips the types that Gloo lacks: with them, Gloo's ranks would disagree on whether the call has started.
+            # Skip types that Gloo lacks: some of Gloo's ranks would refuse the call while others had started it and
+            # would wait.
             if dtype in INTEGERS + FLOATS and call not in (all_to_all,):
                 try:
                     result = call(dtype, gloo)
@@ -234,7 +235,7 @@ def joined(tensors):
 @pytest.mark.parametrize("size", SIZES)
 def test_moves(size):
     agreed = ranks.run(size, all_types_move)
-    assert min(agreed.values()) > 30  # Gloo was compared
+    assert min(agreed.values()) > 30  # Gloo's results were compared
 
 
 def uneven(rank, size):
@@ -350,7 +351,7 @@ def on_cuda(index=0):
 
 
 def refusals(rank, size):
-    """Calls the backend itself: torch.distributed does not pass on the tensors of FakeTensorMode."""
+    """Calls the backend directly, since torch.distributed does not pass on the tensors of FakeTensorMode."""
     backend = dist.group.WORLD._get_backend(torch.device("cuda"))
     assert backend is dist.group.WORLD._get_backend(torch.device("cpu"))
     there = on_cuda(rank)
@@ -373,7 +374,7 @@ def refusals(rank, size):
         return
     with pytest.raises(dist.DistBackendError, match="mismatch.*on a device"):
         backend.allreduce([there if rank == 1 else torch.ones(0)], c10d.AllreduceOptions()).wait()
-        dist.barrier()  # fails if the empty all_reduce completed before this rank heard of the mismatch
+        dist.barrier()  # this fails if the empty all_reduce completed before this rank heard of the mismatch
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -25,8 +25,8 @@ std::string own_program() {
   return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "tutti";
 }
 
-// Returns whether the machine has enough memory, and tells the user if it does not. Allocating too much would
-// not fail; the kernel would kill the ranks when they fill the memory.
+// Returns whether the machine has enough memory, and tells the user if it does not. Without this check,
+// allocating too much would succeed, and the kernel would kill the ranks when they fill the memory.
 bool fits_in_memory(const BenchOptions& options) {
   const auto config = Config::from_environment();
   const int given = config.ok() ? config->local_world_size.value_or(1) : 1;
@@ -47,8 +47,8 @@ int launch_ranks(const BenchOptions& options, const Arguments& arguments) {
   return launch(run);
 }
 
-// Opens `report` on rank 0. Returns false on all ranks if the report cannot be written. If only rank 0
-// returned false, the other ranks would report that rank 0 has left.
+// Opens `report` on rank 0. Returns false on all ranks if the report cannot be written. If rank 0 alone
+// returned false, the other ranks would continue and report that rank 0 has left.
 bool open_report(Communicator& communicator, const BenchOptions& options, std::optional<Report>& report) {
   std::uint8_t open[] = {1};
   if (communicator.rank() == 0) {

@@ -10,7 +10,7 @@ namespace tutti::tools {
 
 // A `Measurement` is the result at one size. It is the same on all ranks.
 struct Measurement {
-  std::uint64_t wrong = 0;  // wrong elements on all ranks, before and after timing
+  std::uint64_t wrong = 0;  // wrong elements on all ranks, in checks before and after timing
   double median_us = 0;
   double p99_us = 0;
   double min_us = 0;

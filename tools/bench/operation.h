@@ -36,8 +36,8 @@ struct MeasuredInfo {
   std::string_view name;
   std::optional<CollectiveKind> kind;  // none for the point-to-point patterns
   bool reduces = false;
-  // Returns the bus bandwidth divided by the algorithm bandwidth, as nccl-tests defines both. This is how
-  // many times each link carries the vector.
+  // Returns the bus bandwidth divided by the algorithm bandwidth (as nccl-tests defines both): how many times
+  // each link carries the vector.
   double bus_factor(int ranks) const;
 };
 

@@ -20,7 +20,7 @@ std::uint64_t mixed(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// Returns the largest number up to which the type represents all integers exactly.
+// Returns the largest n such that the type represents every integer from 0 to n exactly.
 std::uint64_t exact_integers(DataType type) {
   switch (type) {
     case DataType::float8_e5m2:
@@ -87,7 +87,7 @@ Pattern::Pattern(DataType type, const ReduceOp& op, int ranks) : type_(type), op
   if (type == DataType::boolean) {
     values_ = 2;
   } else if (is_integer(type)) {
-    values_ = 251;  // sums wrap around to the same value in every order
+    values_ = 251;  // integer sums wrap around to the same value in every order
   } else if (product) {
     values_ = 0;
   } else {
@@ -97,8 +97,8 @@ Pattern::Pattern(DataType type, const ReduceOp& op, int ranks) : type_(type), op
   }
 }
 
-// Returns one element of a rank's input. If the type is too narrow for a sum or product over all ranks, only
-// one rank contributes at each index.
+// Returns one element of a rank's input. If `values_` is 0, only one rank contributes at each index. In a
+// product, the element of that rank is 2 and all others are 1; otherwise it is 1 and all others are 0.
 std::uint64_t Pattern::value(int rank, std::uint64_t index) const {
   const auto number = static_cast<std::uint64_t>(rank);
   if (values_ > 0) return mixed(index * 1000003 + number) % values_;

@@ -10,10 +10,10 @@
 
 namespace tutti::tools {
 
-// `Pattern` is the test data: it computes any element of any rank's input. Ranks may combine inputs in any
-// order and get the same bits: integers wrap around, floating-point sums stay exact, and the factors of
-// floating-point products are 1 or 2. Inputs differ between ranks. A hash makes them differ between indices
-// too, so that a block in the wrong place is noticed.
+// `Pattern` is the test data: it computes any element of any rank's input. A reduction gives the same bits in
+// whatever order the inputs are combined: integers wrap around, floating-point sums stay exact, and the
+// factors of floating-point products are 1 or 2. Inputs differ between ranks. A hash makes them differ
+// between indices too, so that a block in the wrong place is noticed.
 class Pattern {
  public:
   Pattern(DataType type, const ReduceOp& op, int ranks);
@@ -31,7 +31,7 @@ class Pattern {
   DataType type_;
   ReduceOp op_;
   int ranks_;
-  std::uint64_t values_;  // inputs are less than this; 0 if one rank per index contributes (see `value`)
+  std::uint64_t values_;  // inputs are below this; 0: one rank contributes at each index (see `value`)
 };
 
 // `Checker` compares the result of an operation with the right result, piece by piece, and counts wrong
@@ -40,9 +40,9 @@ class Checker {
  public:
   explicit Checker(const Pattern& pattern) : pattern_(pattern) {}
 
-  // Both functions compare `data` with what the `Pattern` computes from index `first` on, and add the number
-  // of differing elements to `wrong()`. `expect_input` expects the input of `rank`, and `expect_reduced` the
-  // reduction of the inputs of `first_rank` to `last_rank`.
+  // `expect_input` compares `data` with the input of `rank`. `expect_reduced` compares it with the reduction
+  // of the inputs of `first_rank` to `last_rank`. Both start at index `first` of the pattern. Each element
+  // that differs adds 1 to `wrong()`.
   void expect_input(const std::byte* data, std::uint64_t count, int rank, std::uint64_t first);
   void expect_reduced(const std::byte* data, std::uint64_t count, int first_rank, int last_rank,
                       std::uint64_t first);

@@ -7,15 +7,15 @@
 
 namespace tutti::tools {
 
-// `Report` writes the table on stdout and the CSV file. Only rank 0 has one.
+// `Report` writes the table on stdout and the CSV file. Only rank 0 makes a `Report`.
 class Report {
  public:
   // Throws std::runtime_error if the file cannot be written.
   Report(const BenchOptions& options, int ranks);
 
   void begin(const MeasuredInfo& info);
-  // Adds a row. `asked` is the size that the user asked for; `operation` knows the true size. A wrong result
-  // gets no row in the CSV file.
+  // Adds a row. `asked` is the size in bytes that the user asked for; `operation` knows the real size, in
+  // whole elements. A wrong result gets no row in the CSV file.
   void add(const MeasuredInfo& info, std::uint64_t asked, const BenchOperation& operation,
            const Measurement& found);
 

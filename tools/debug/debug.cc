@@ -30,8 +30,8 @@ std::optional<pid_t> as_pid(const std::string& text) {
   return pid;
 }
 
-// `Asked` holds the answers of the ranks on this machine. `problems` says, by process id, why a rank did not
-// answer. Ranks of other users appear only if the caller named them.
+// `Asked` holds the answers of the ranks on this machine. `problems` maps a process id to the reason why that
+// process did not answer. If the caller named no process, processes of other users are left out.
 struct Asked {
   std::vector<DebugAnswer> answers;
   std::map<pid_t, std::string> problems;
@@ -59,8 +59,8 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
       others.push_back(endpoint);
     }
   }
-  // A process in a container reports a process id other than the one that we see. So ask all other processes
-  // too.
+  // An endpoint shows the process id that is valid inside the process's own container. Here the same process
+  // may have another id. So ask all other endpoints too: an answer shows the id that is valid here.
   if (asked.answers.size() + asked.problems.size() < wanted.size()) {
     for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
   }
@@ -153,8 +153,8 @@ void keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {
 }
 
 // Merges the dumps of all sources, and prints the report. If a file is not a dump, the other sources are
-// still merged, but the exit status is `exit_failure`. A process that does not answer is no error; the
-// report says what a missing answer may mean.
+// still merged, but the exit status is `exit_failure`. A process that does not answer does not change the
+// exit status; the report says what a missing answer may mean.
 int merge_dumps(const Arguments& sources) {
   Jobs jobs;
   bool complete = true;

@@ -89,7 +89,8 @@ Result<RankDump> parse_dump(std::string_view text) {
   try {
     return dump_of(Json::parse(text));
   } catch (const Json::exception& error) {
-    // The JSON library's text begins with its own name for the error, in brackets.
+    // The JSON library begins each error text with its own name for the error, in brackets. This name is left
+    // out.
     const std::string why = error.what();
     const std::size_t name_end = why.find("] ");
     return Status(Code::invalid_argument,

@@ -26,7 +26,7 @@ struct RankDump {
     std::uint64_t context = 0;
     std::vector<int> ranks;
     std::string status;
-    std::uint64_t issued = 0;  // the number of collectives called
+    std::uint64_t issued = 0;  // how many collectives the rank has called
     std::map<int, std::string> names;
     std::vector<Operation> operations;
     std::vector<Operation> transfers;

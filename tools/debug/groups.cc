@@ -6,8 +6,8 @@
 namespace tutti::tools {
 namespace {
 
-// Says what a rank is doing in a communicator. Sets `age` to the seconds since the rank began to do it, or to
-// 0 if that is unknown.
+// Says which operation a rank is in, or else which one it was in last. Sets `age` to the seconds since the
+// current operation began or the last one ended, or to 0 if that is unknown.
 std::string situation(const View& view, double& age) {
   const auto since = [&](std::int64_t time_us) {
     return time_us == 0 ? 0 : seconds_between(time_us, view.dump->time_us);

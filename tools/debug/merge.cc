@@ -15,17 +15,17 @@ namespace {
 using Communicator = RankDump::Communicator;
 using Operation = RankDump::Operation;
 
-// Ranks are dumped one after the other, and their clocks differ a little. So a wait of fewer seconds than
-// this proves nothing.
+// A wait of fewer seconds than this proves nothing, since ranks are dumped one after the other and their
+// clocks differ a little.
 constexpr double least_wait = 0.1;
-// A rank has this many seconds to answer. If it gave no answer, it has been in the same place for at least
-// that long.
+// A dump waits this many seconds for the answer of the rank's driving thread. If there was no answer
+// (`RankDump::progress` is false), that thread has been in the same place for at least this long.
 constexpr double unanswered = 1;
 
 // Returns for how many seconds `waiting` is known to have waited in `operation` for `other` (null if that
-// rank has no dump). At the time of its dump, `other` had not called the operation. If `other` was dumped
-// before `waiting`, only the wait until that dump counts. The clocks of different hosts cannot be compared,
-// so dumps of different hosts count as made at the same time.
+// rank has no dump). Call this only if `other` had not called the operation when it was dumped. If `other`
+// was dumped before `waiting`, only the wait until the dump of `other` counts. The clocks of different hosts
+// cannot be compared, so dumps of different hosts count as made at the same time.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
@@ -58,7 +58,7 @@ class Merge {
   std::vector<Wait> waits_;
   std::string text_;
   bool something_ = false;  // the report has found a problem
-  bool moments_ = false;    // ranks are in different places, but not yet for `least_wait`
+  bool moments_ = false;    // a rank waits for another, but not yet for `least_wait`
 };
 
 Merge::Merge(const std::vector<RankDump>& dumps) : dumps_(dumps) {
@@ -82,7 +82,7 @@ std::string Merge::name(int rank) const {
 }
 
 // Reports the first operation number at which ranks have made different calls. Returns whether there is such
-// a number. After a mismatch it does not matter which rank is behind.
+// a number. If there is, the report need not say which rank is behind.
 bool Merge::find_mismatch(const Group& group) {
   std::map<std::uint64_t, std::map<std::string, std::vector<int>>> calls;
   for (const auto& [rank, view] : group.views) {
@@ -155,8 +155,8 @@ std::string Merge::state_of(int rank) const {
   const Operation* last = nullptr;
   std::int64_t latest = 0;
   for (const Communicator& communicator : dump.communicators) {
-    // The end time of an operation may be unknown. But no operation ends before an earlier operation has
-    // ended.
+    // The end time of the last operation may be unknown. But operations end in order, so it is no earlier
+    // than the end times of the operations before it.
     std::int64_t known = 0;
     for (const Operation& operation : communicator.operations) {
       if (operation.running) return "it is itself in " + numbered(operation) + stays;

@@ -17,12 +17,12 @@ struct Wait {
 // `Reasons` maps each operation to the ranks that wait in it.
 using Reasons = std::map<std::string, std::set<int>>;
 
-// Returns the ranks that others wait for but that wait for no rank themselves. Each such rank is mapped to
-// the operations in which others wait for it.
+// Returns the ranks that others wait for, except those that themselves wait for another rank. Each such rank
+// is mapped to the operations in which others wait for it.
 std::map<int, Reasons> awaited_only(const std::vector<Wait>& waits);
 
-// Returns the first cycle of ranks that wait for each other, or nothing. The search follows each rank's first
-// wait until it reaches a rank that does not wait, or closes a cycle.
+// Returns a cycle of waits: each rank waits for the next, and the last one waits for the first. Returns
+// nothing if it finds no cycle. It looks only at the first wait of each rank.
 std::vector<Wait> find_circle(const std::vector<Wait>& waits);
 
 }  // namespace tutti::tools

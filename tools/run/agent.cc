@@ -18,8 +18,8 @@ namespace tutti::tools {
 namespace {
 
 constexpr std::size_t read_size = 64 * 1024;
-// When a rank has ended, at most this much of its output is read at once. This is more than a pipe holds.
-// Any further output comes from the rank's descendants, and is read as usual.
+// When a rank has ended, at most this much of its remaining output is read at once. A pipe holds less, so any
+// further output comes from the rank's descendants, and is read as usual.
 constexpr std::size_t most_drained = 1024 * 1024;
 
 // Makes a pipe. Only `ours`, the reading end, is non-blocking.
@@ -45,7 +45,8 @@ Agent::Agent(asio::io_context& io, AgentEvents& events)
 
 std::optional<StartFailure> Agent::start(const AgentTask& task) {
   kill_grace_ = task.kill_grace;
-  // Each rank needs two pipes and a process descriptor, so we raise our limit. The ranks get the old limit.
+  // Each rank needs two pipes and a process descriptor, so this process raises its own limit of open files.
+  // The ranks get the old limit.
   rlimit open_files = defaults_.open_files;
   open_files.rlim_cur = open_files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &open_files);
@@ -129,7 +130,8 @@ void Agent::await_children() {
   child_signal_.async_wait([this](const asio::error_code& error, int) {
     if (error) return;
     await_children();
-    // `reap` is posted to run after the handlers of exits that are already known. This keeps exits in order.
+    // `reap` must run after the handlers of exits that are already known. Otherwise exits would be reported
+    // out of order.
     asio::post(io_, [this] { reap(); });
   });
 }
@@ -212,7 +214,7 @@ void Agent::end_leftovers() {
   }
 }
 
-// Signals each leftover process only once, since it may need time to end.
+// Signals each leftover process once. A process may need time to end, so later calls leave it alone.
 void Agent::signal_leftovers(int number) {
   for (const pid_t pid : leftovers()) {
     if (signalled_.insert(pid).second) ::kill(pid, number);

@@ -29,14 +29,15 @@ struct AgentTask {
   int first_rank = 0;
   int local_ranks = 1;
   int world_size = 1;
-  int input = -1;  // rank 0's stdin; the others read nothing
+  int input = -1;  // the descriptor of rank 0's stdin; the others read nothing
   bool merge_stderr = false;
   std::chrono::nanoseconds kill_grace{0};
 };
 
 // `Agent` starts the local ranks, reads their output, notices their exit, and ends all of their processes. It
 // does not handle terminals, files or other hosts. Its handlers run on `io`, and only the thread that runs
-// `io` may use it. Call `adopt_orphans` first. This process must have no other children.
+// `io` may use the agent. Call `adopt_orphans` before making an agent. This process must have no other
+// children.
 class Agent {
  public:
   Agent(asio::io_context& io, AgentEvents& events);
@@ -72,7 +73,7 @@ class Agent {
 
   // Returns 0 or an errno.
   int start_rank(const AgentTask& task, const std::string& path, int local_rank);
-  // `pipes` are our ends of the pipes for stdout and, unless it is merged, stderr.
+  // `pipes` are our ends of the pipes for stdout and stderr. If stderr is merged into stdout, it has no pipe.
   void watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes);
   void await_exit(Local& local);
   void await_children();
@@ -94,7 +95,7 @@ class Agent {
   asio::steady_timer kill_timer_;
   std::chrono::nanoseconds kill_grace_{0};
   std::vector<std::unique_ptr<Local>> locals_;
-  std::set<pid_t> signalled_;  // descendants left over from ended ranks, and already asked to end
+  std::set<pid_t> signalled_;  // descendants of ended ranks that were already asked to end
   std::vector<char> buffer_;
   int running_ = 0;
   bool reading_ = true;

@@ -22,8 +22,8 @@ struct ProcessState {
   pid_t parent = 0;
 };
 
-// Reads the parent from /proc/PID/stat: "PID (name) state parent ...", where the name may contain anything,
-// even parentheses.
+// Reads the state and the parent from /proc/PID/stat. The file holds "PID (name) state parent ...", and the
+// name may contain anything, even parentheses.
 ProcessState state_of(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string text;

@@ -6,7 +6,7 @@
 
 namespace tutti::tools {
 
-// Makes this process adopt every descendant whose parent dies, in any session or process group. So no
+// Makes this process adopt every descendant whose parent dies, whatever its session or process group. So no
 // descendant gets lost.
 void adopt_orphans();
 

@@ -18,8 +18,8 @@ constexpr std::size_t token_bytes = 32;
 constexpr int first_port = 20000;
 constexpr int last_port = 32767;  // the kernel's own range begins at 32768
 
-// Checks whether a server could listen on the port on all addresses, as PyTorch's store does. Returns 0 or an
-// errno.
+// Returns 0 if a server could listen on the port on all addresses, as PyTorch's store does. Otherwise returns
+// an errno.
 int problem_with(int port) {
   int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 any6 = {};

@@ -43,12 +43,12 @@ void set_rank_variables(Environment& environment, const RankPlace& place);
 // Turns polling off if there are more ranks than cores, since a polling rank would then keep others from
 // running. A value that the user has set stays.
 void limit_spinning(Environment& environment, int local_ranks);
-// Sets OMP_NUM_THREADS to a rank's share of the processors, unless it is set. Otherwise each rank would start
-// as many threads as there are processors.
+// Sets OMP_NUM_THREADS to a rank's share of the processors, unless the user has set it. Without this variable
+// each rank would start as many threads as there are processors.
 void share_processors(Environment& environment, int local_ranks);
 
-// Returns a free TCP port outside the range from which the kernel hands out ports. So the port is likely to
-// be still free when the ranks use it.
+// Returns a free TCP port. It lies outside the range from which the kernel hands out ports, so it is likely
+// to be still free when the ranks use it.
 Result<int> find_free_port();
 
 }  // namespace tutti::tools

@@ -46,7 +46,8 @@ int wait_handing_on(pid_t child, const sigset_t& signals) {
       if (waitpid(child, &status, WNOHANG) == child) return status;
     } else if (signal > 0) {
       kill(child, signal);
-      // The child stops the ranks but keeps running itself; the shell sees this process stop.
+      // The child stops the ranks but keeps running itself. This process stops too, so that the shell
+      // notices.
       if (signal == SIGTSTP) raise(SIGSTOP);
     }
   }

@@ -66,9 +66,9 @@ Job::Job(RunOptions options)
 int Job::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
-  // If the reader of our output exits, or a file has reached its size limit, we report an error. By default,
-  // SIGPIPE or SIGXFSZ would end this process while the ranks are still running. The agent has already saved
-  // the signal actions that the ranks will inherit.
+  // If the reader of our output exits, or a file reaches its size limit, a write should fail with an error.
+  // By default, SIGPIPE or SIGXFSZ would end this process instead, while the ranks are still running. The
+  // agent has already saved the signal actions that the ranks will inherit.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 

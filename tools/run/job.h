@@ -51,7 +51,7 @@ class Job final : private AgentEvents {
   bool any_succeeded_ = false;
   int running_ = 0;
   std::optional<int> failure_;        // the exit status of the first rank that failed
-  std::optional<int> ending_signal_;  // the first request to end the job; SIGPIPE if the reader has exited
+  std::optional<int> ending_signal_;  // the first signal to end the job; SIGPIPE if the reader has exited
 };
 
 }  // namespace tutti::tools

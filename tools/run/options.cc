@@ -62,7 +62,7 @@ std::string check_exports(const std::vector<std::string>& exports) {
   return {};
 }
 
-// `RunWords` holds options that are still to be parsed.
+// `RunWords` holds the text of options that `understand` parses.
 struct RunWords {
   std::string output;
   std::string grace = "2s";

@@ -32,7 +32,7 @@ class Output::LogFile {
   LogFile(std::string path, Descriptor file) : path_(std::move(path)), file_(std::move(file)) {}
 
   const std::string& path() const { return path_; }
-  // Returns an error when it first occurs, otherwise an empty text.
+  // Returns the error if this is the first write that fails, otherwise an empty text.
   std::string write(std::string_view bytes) {
     const int problem = file_ ? write_all(file_.get(), bytes) : 0;
     if (problem == 0) return {};
@@ -68,8 +68,8 @@ Status Output::open(int ranks) {
   return {};
 }
 
-// Opens DIR/1/rank.N/stdout or stderr. mpirun uses these names. The 1 is the number of the application; tutti
-// runs only one.
+// Opens DIR/1/rank.N/stdout or stderr. mpirun uses these names. The 1 is mpirun's number of the application;
+// `tutti run` starts only one application.
 Status Output::open_file(RankStream& stream, int rank, const char* name) {
   if (options_.directory.empty()) return {};
   const std::string above = options_.directory + "/1", folder = above + "/rank." + std::to_string(rank);

@@ -39,8 +39,8 @@ class Output {
   // Writes the launcher's own lines to stderr.
   void note(const std::string& lines);
 
-  // Returns the number of bytes that could not be written to the launcher's stdout and stderr yet, because
-  // their readers are slow.
+  // Returns how many bytes still wait to be written to the launcher's stdout and stderr, because their
+  // readers are slow.
   std::size_t backlog() const;
   void discard_backlog();
   void on_progress(const std::function<void()>& callback);

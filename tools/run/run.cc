@@ -21,9 +21,9 @@ void open_standard_streams() {
   if (fd > 2) close(fd);
 }
 
-// Replaces our stdin if the launcher runs in the background of a terminal. The terminal's input then belongs
-// to another job. The ranks could still read it, since their sessions are not subject to the terminal's job
-// control.
+// Replaces our stdin by /dev/null if the launcher runs in the background of a terminal. The terminal's input
+// then belongs to another job. The ranks could still read it, since their sessions are not subject to the
+// terminal's job control.
 void leave_terminal_input() {
   const pid_t foreground = isatty(STDIN_FILENO) ? tcgetpgrp(STDIN_FILENO) : -1;
   if (foreground < 0 || foreground == getpgrp()) return;

@@ -19,8 +19,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// `Child` runs between fork and exec. It neither allocates nor locks, since both are unsafe there while other
-// threads exist.
+// The code of `Child` runs between fork and exec. It neither allocates nor locks, since both are unsafe there
+// if the parent has other threads.
 struct Child {
   const char* path;
   char* const* arguments;
@@ -50,8 +50,8 @@ struct Child {
     return true;
   }
 
-  // Resets the signals that the parent handles, since a handler could otherwise run here before exec. Signals
-  // that the parent ignored from its start stay ignored.
+  // Restores the default action of each signal that the parent handles, since a handler could otherwise run
+  // here before exec. Signals that the parent ignored from its start stay ignored.
   bool reset_signals() const {
     for (int signal = 1; signal < NSIG; ++signal) {
       struct sigaction action;
@@ -67,7 +67,7 @@ struct Child {
   }
 };
 
-// Reads the errno that the child reports. There is none if exec succeeded, since exec closes the child's end.
+// Returns the errno that the child reports, or 0 if exec succeeded: exec closes the child's end of the pipe.
 int read_failure(int fd) {
   int problem = 0;
   ssize_t bytes;

@@ -9,7 +9,7 @@
 
 namespace tutti::tools {
 
-// A `SpawnRequest` names a program to start. The caller keeps the descriptors and closes them.
+// A `SpawnRequest` names a program to start. `spawn` does not close the descriptors; the caller does.
 struct SpawnRequest {
   std::string path;
   std::vector<std::string> arguments;  // including the program's name
@@ -36,7 +36,7 @@ pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults);
 
 struct FoundProgram {
   std::string path;  // the file with this name, even if it cannot be executed
-  int problem = 0;   // ENOENT or EACCES
+  int problem = 0;   // 0, or the errno that says why the program cannot be started
 };
 
 // Finds the program as mpirun does: first in the folders of `path` (PATH), then in the current folder. A name

@@ -22,15 +22,16 @@
 // away from a caller that also sleeps in epoll_wait(). It does not hold the baton while it sleeps. As soon as
 // a caller has driven, the background thread leaves that sleep and watches instead: every 1 to 16 grace
 // periods it checks whether callers still drive. While a caller keeps the baton for a long time, the
-// background thread parks until that caller drops it.
+// background thread sleeps ("parks") until that caller drops the baton.
 namespace tutti {
 namespace {
 
-// If callers have driven this many times between two checks, the background thread doubles its pause.
+// If callers have driven at least this many times between two checks, the background thread doubles the pause
+// before its next check.
 constexpr std::uint64_t busy_callers = 16;
 constexpr int longest_pauses = 16;  // the longest pause between two checks, in grace periods
-// A program that closes all its descriptors also closes `kick`. So the background thread wakes after this
-// time by itself, to check whether it must stop.
+// After this time the background thread wakes by itself, to check whether it must stop. Another thread
+// normally wakes it by `kick`, an eventfd, but a program that closes all its descriptors also closes `kick`.
 constexpr std::chrono::nanoseconds longest_sleep = std::chrono::seconds(1);
 
 void poll_until(int descriptor, int kick, Deadline deadline) {
@@ -50,8 +51,8 @@ void poll_until(int descriptor, int kick, Deadline deadline) {
 
 Driver::Driver(DriverOptions options) : state_(std::make_unique<State>(options)) {
   State& state = *state_;
-  // Without a background thread, the program's event loop may sleep on the descriptor before any thread has
-  // driven.
+  // If there is no background thread, `dozing` is set from the start: the program's event loop may sleep on
+  // the descriptor before any thread has driven.
   state.dozing.store(true);
   if (!options.background || !status().ok()) return;
   state.kick = Descriptor::guarded(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -85,7 +86,8 @@ void Driver::stop() {
   if (!state.thread.joinable() || state.thread.get_id() == std::this_thread::get_id()) return;
   state.thread.join();
   state.has_background.store(false);
-  // When this guard drops the baton, `leave` prepares the descriptor for an event loop that sleeps on it.
+  // From now on, the program's event loop may sleep on the descriptor. When this guard drops the baton,
+  // `leave` prepares for that sleep.
   const DriverGuard guard(*this);
 }
 
@@ -146,8 +148,7 @@ void Driver::watch_callers() {
     futex_wait(state.background, background_watching, Deadline::after(pause));
     if (wanted()) break;
     const std::uint64_t drives = state.drives.load(std::memory_order_relaxed) - seen;
-    // A check takes the processor away from a caller, so the busier the callers are, the longer this thread
-    // waits.
+    // A check takes the processor away from a caller. So this thread waits longer if callers are busier.
     pause = drives < busy_callers ? state.options.grace
                                   : std::min(2 * pause, longest_pauses * state.options.grace);
     if (state.free()) {

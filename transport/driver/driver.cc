@@ -64,12 +64,12 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   if (state.tasks.load(std::memory_order_relaxed) != nullptr && run_tasks() && state.armed) {
-    // A task may have made work for pollables that reported none when the driver armed them. Those reports no
-    // longer hold, so no thread may sleep because of them.
+    // `arm` has asked all pollables whether they have work. A task may have made work for them since, so no
+    // thread may sleep because of their answers.
     state.attention.store(true);
   }
   if (!state.has_background.load(std::memory_order_relaxed)) {
-    // The host may now sleep on the driver's descriptor.
+    // The program's event loop may now sleep on the driver's descriptor.
     state.dozing.store(true);
     if (arm()) state.ring_if_dozing();
     state.poller.set_alarm(next_deadline());
@@ -129,8 +129,8 @@ void Driver::alert() {
 
 void Driver::notify(const std::atomic<std::uint32_t>& done) {
   State& state = *state_;
-  // This is a read-modify-write. So either a waiter that increments `sleepers` sees `done` set afterwards, or
-  // this thread sees the increment.
+  // This must be a read-modify-write. Then either this thread sees that a waiter has incremented `sleepers`,
+  // or that waiter sees afterwards that `done` is set.
   if (state.sleepers.fetch_add(0) == 0) return;
   // A forked child has no sleepers, and the queue's lock may be held by a thread that does not exist there.
   if (forked()) return;
@@ -186,7 +186,8 @@ bool Driver::await_turn(const std::atomic<std::uint32_t>* done,
   }
   state.queue.leave(waiter);
   state.sleepers.fetch_sub(1);
-  // This thread may have been woken to take the baton, but does not need it. So it wakes the next waiter.
+  // This thread may have been woken to take the baton. It does not need the baton, so it wakes the next
+  // waiter.
   if (!mine && state.free() && state.sleepers.load() != 0) state.queue.wake_next();
   return mine;
 }

@@ -26,13 +26,12 @@ class Pollable;
 //
 // A waiting caller takes the baton and drives on its own thread, so that no other thread is involved on the
 // latency path. A background thread drives when no caller has driven for a time (`DriverOptions::grace`). It
-// does not hold the baton while it sleeps in the kernel, so a caller never has to wait until it wakes up. A
-// thread that drops the baton wakes another waiter.
+// does not hold the baton while it sleeps in the kernel, so a caller never has to wait until that thread
+// wakes up. A thread that drops the baton wakes another waiter.
 //
-// The driver has its own epoll instance rather than an asio::io_context, for three reasons. A host, which is
-// a program with its own event loop, needs a descriptor to sleep on. One sleep must cover sockets,
-// shared-memory doorbells and completion queues. A spinning waiter must be able to poll without a system
-// call.
+// The driver has its own epoll instance rather than an asio::io_context, for three reasons. A program with
+// its own event loop needs a descriptor to sleep on. One sleep must cover sockets, shared-memory doorbells
+// and completion queues. A spinning waiter must be able to poll without a system call.
 //
 // In a child of fork() the driver no longer works: `forked` returns true, `try_enter` and `wait` return
 // false, and all watched descriptors have been replaced by /dev/null (fork_guard.h).
@@ -68,14 +67,14 @@ class TUTTI_CAPABILITY("baton") Driver {
   void wake();
   // Drives, or waits while another thread drives, until `done` is not zero or the deadline has passed.
   // Returns false if the deadline has passed. Also returns false, at once, if the status is not ok or the
-  // process is a forked child. The thread that sets `done` calls `notify(done)` afterwards; `done` may have
-  // been destroyed by then. A thread that already drives must not call `wait`.
+  // process is a forked child. The thread that sets `done` must call `notify(done)` afterwards, even if
+  // `done` has been destroyed by then. A thread that already drives must not call `wait`.
   bool wait(const std::atomic<std::uint32_t>& done, Deadline deadline);
   void notify(const std::atomic<std::uint32_t>& done);
-  // Makes one pass over all tasks, pollables and descriptors. A host's event loop calls it. Returns whether
-  // anything was done.
+  // Makes one pass over all tasks, pollables and descriptors. A program's own event loop calls it. Returns
+  // whether anything was done.
   bool progress();
-  // Returns a descriptor that becomes readable when `progress` has something to do. The host must not read
+  // Returns a descriptor that becomes readable when `progress` has something to do. The program must not read
   // from it.
   int descriptor() const;
   // Ends the background thread for good. From then on only callers drive.
@@ -110,7 +109,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   void drive(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   void sleep(const std::atomic<std::uint32_t>& done, Deadline deadline) TUTTI_REQUIRES(this);
   // Sleeps until `done` is set, the deadline has passed or this thread has the baton. Returns true if it has
-  // the baton. If `done` is null, the thread waits for the baton only.
+  // the baton. If `done` is null, the thread waits only for the baton.
   bool await_turn(const std::atomic<std::uint32_t>* done, Deadline deadline);
   // Makes some thread check for work.
   void alert();
@@ -159,9 +158,10 @@ struct DriverOptions {
   // Then it polls and yields the processor in turn, for this long. Only after that does it sleep, since a
   // wake-up is expensive for both threads.
   std::chrono::nanoseconds yield = std::chrono::microseconds(200);
-  // For this long after a caller has driven, the background thread does not drive.
+  // After a caller has driven, the background thread does not drive for this long.
   std::chrono::nanoseconds grace = std::chrono::milliseconds(1);
-  // If false, there is no background thread, and only callers drive. This is for hosts.
+  // If false, there is no background thread, and only callers drive. This is for programs with their own
+  // event loop.
   bool background = true;
 };
 

@@ -9,16 +9,15 @@
 
 namespace tutti {
 
-// An `EventLoop` calls handlers when their descriptors are ready, and timers when their time has come. For
-// transports, the driver is the loop (`TransportContext`). The control plane has its own thread, whose loop
-// calls poll(). Only the thread that runs the loop may call it.
+// An `EventLoop` calls handlers when their descriptors are ready, and timers when their time has come. The
+// loop of the transports is the driver (`TransportContext`). The loop of the control plane runs on its own
+// thread, and calls poll(). Only the thread that runs a loop may call the loop's functions.
 class EventLoop {
  public:
   virtual ~EventLoop() = default;
 
   // Calls `handler` whenever one of `events` (epoll's flags) happens to the descriptor. The handler does not
-  // learn which descriptor is ready. So a handler of several descriptors must tell them apart by their
-  // events; otherwise each descriptor needs its own handler.
+  // learn which descriptor is ready. So each descriptor needs its own handler, unless their events differ.
   virtual Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) = 0;
   // Changes the events or the handler of a descriptor that is watched.
   virtual void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) = 0;

@@ -64,12 +64,12 @@ class IdleSpell {
   // A peer that has a processor of its own answers within this time. After that, the thread yields at every
   // pass, since the peer may be waiting for this very processor.
   static constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
-  // A yield that took less than this let no other thread run.
+  // If a yield took less than this, no other thread has run.
   static constexpr std::chrono::nanoseconds unused_offer = std::chrono::microseconds(3);
 
-  // Yields the processor. Returns whether another thread ran. If so, it is better to sleep. Two threads that
-  // keep wanting the same processor may share it for many milliseconds. But when the kernel wakes a thread,
-  // it may move that thread to an idle processor.
+  // Yields the processor. Returns whether another thread ran. If so, this thread had better sleep. Two
+  // threads that stay awake may share one processor for many milliseconds. But a thread that sleeps may be
+  // moved to an idle processor when it is woken.
   static bool others_ran_meanwhile(Time now) {
     sched_yield();
     return Deadline::Clock::now() - now > unused_offer;

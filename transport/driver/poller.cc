@@ -94,9 +94,9 @@ void Poller::sleep(Deadline deadline) {
     fetch(milliseconds);
     if (found_count_ != 0) return;
   }
-  // epoll_wait() counts milliseconds. Without this poll, the thread would spin through the last millisecond,
-  // or sleep to its end. (epoll_pwait2() counts nanoseconds, but older kernels and containers do not have
-  // it.)
+  // epoll_wait() counts whole milliseconds, so ppoll() waits for the rest. Without it the thread would spin
+  // for that time, or sleep too long. (epoll_pwait2() counts nanoseconds, but older kernels and containers do
+  // not have it.)
   pollfd epoll{epoll_.get(), POLLIN, 0};
   const timespec rest = timespec_of(deadline.remaining());
   if (ppoll(&epoll, 1, &rest, nullptr) > 0) look();
@@ -138,7 +138,7 @@ void Poller::set_alarm(Deadline deadline) {
   if (deadline.when() == alarm_at_.when()) return;
   if (!alarm_) {
     alarm_ = Descriptor::guarded(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!alarm_) return;  // the host then wakes at its next event only
+    if (!alarm_) return;  // then only the next event wakes the program's event loop
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = name_of(alarm_.get(), 0);

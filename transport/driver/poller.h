@@ -41,8 +41,8 @@ class Poller {
   void ring();
   // Returns the epoll descriptor, which is readable when `look` would find something.
   int descriptor() const { return epoll_.get(); }
-  // Also makes the descriptor readable once the deadline has passed. Hosts that sleep on the descriptor need
-  // this, since they do not know the driver's deadlines.
+  // Also makes the descriptor readable once the deadline has passed. A program whose event loop sleeps on the
+  // descriptor needs this, since the loop does not know the driver's deadlines.
   void set_alarm(Deadline deadline);
 
  private:
@@ -62,7 +62,7 @@ class Poller {
   Descriptor alarm_;  // made by the first set_alarm
   Deadline alarm_at_ = Deadline::never();
   Status status_;
-  std::uint32_t next_serial_ = 1;  // 0: the poller's own descriptors
+  std::uint32_t next_serial_ = 1;  // 0 is for the poller's own descriptors
   std::array<epoll_event, 64> found_;
   int found_count_ = 0;
   std::unordered_map<int, Slot> slots_;

@@ -6,15 +6,16 @@
 
 namespace tutti {
 
-// A `SpinPolicy` decides whether spinning, or yielding, is worthwhile. A waiter that spins reacts fastest if
-// it has a processor to itself. If other threads want that processor (one may be the peer that it waits for),
-// the waiter loses its time slice, which costs milliseconds. If answers take long, spinning wastes processor
-// time. So the policy learns from earlier waits: after a lost time slice, or after several waits that spun in
-// vain, the next waits sleep without spinning. The number of such waits doubles if this happens again soon.
+// A `SpinPolicy` decides whether spinning, or yielding, is worthwhile. If a waiter has a processor to itself,
+// it reacts fastest by spinning. If other threads want that processor (one may be the peer that it waits
+// for), the waiter loses its time slice, which costs milliseconds. If answers take long, spinning wastes
+// processor time. So the policy learns from earlier waits: after a lost time slice, or after several waits
+// that spun in vain, the next waits sleep without spinning. The number of such waits doubles if this happens
+// again soon.
 //
 // A thread that yields in vain wastes nothing, so a policy for yielding does not count such waits
-// (`InVain::is_fine`). But if another process on the processor never yields, a yield may also cost a time
-// slice. Then a thread that sleeps and is woken gets the processor sooner than one that has yielded.
+// (`InVain::is_fine`). But a yield may also cost a time slice, if another process on the processor never
+// yields. Then a thread that sleeps and is woken gets the processor back sooner than a thread that yields.
 //
 // Only the driving thread may use it.
 class SpinPolicy {

@@ -14,8 +14,8 @@ void Timers::cancel(Timer& timer) {
 }
 
 bool Timers::run(Deadline::Clock::time_point now) {
-  // The loop calls at most as many timers as there are at its start, so timers that are set meanwhile cannot
-  // keep it going.
+  // The loop makes at most as many calls as there are timers when it begins. Otherwise timers that are set
+  // meanwhile could keep it going forever.
   bool any = false;
   for (std::size_t due = queue_.size(); due > 0 && !queue_.empty(); --due) {
     const auto first = queue_.begin();

@@ -8,13 +8,13 @@
 
 namespace tutti {
 
-// A `WaitQueue` holds the threads that sleep until their `done` is set or the baton is handed to them. It is
-// a part of the Driver. The `Waiter` objects live on the stacks of the sleepers. The mutex is held only
-// to walk along the list and to make one futex call per thread that is woken.
+// A `WaitQueue` holds the threads that sleep until their `done` is set or they can take the baton. It is a
+// part of the Driver. The `Waiter` objects live on the stacks of the sleepers. The mutex is held only to walk
+// along the list and to make one futex call per thread that is woken.
 class WaitQueue {
  public:
   struct Waiter {
-    const std::atomic<std::uint32_t>* done = nullptr;  // null if it waits for the baton only
+    const std::atomic<std::uint32_t>* done = nullptr;  // null if it waits only for the baton
     std::atomic<std::uint32_t> signal{0};
     Waiter* next = nullptr;
     Waiter* previous = nullptr;
@@ -26,7 +26,7 @@ class WaitQueue {
   void leave(Waiter& waiter);
   // Wakes the threads that wait for `done`.
   void wake_owners(const std::atomic<std::uint32_t>& done);
-  // Wakes one thread to take the baton: one that waits for the baton only, or else the one that has waited
+  // Wakes one thread to take the baton: one that waits only for the baton, or else the one that has waited
   // longest. If that thread has been woken already, this wakes no other thread.
   void wake_next();
 

@@ -75,7 +75,8 @@ void Channel::write() {
       pipe_failed(Status(Code::protocol_error,
                          context_.describe(peer()) + " granted memory that it has not registered", peer()));
     }
-    // `read` notices that the pipe is closed, after it has read everything that the peer sent before.
+    // If the pipe is closed, nothing is reported here. `read` reports it, after it has read everything that
+    // the peer sent before.
     if (outcome != Pipe::Outcome::done) break;
     OutgoingFrame& written = *frame_;
     frame_ = nullptr;

@@ -38,7 +38,7 @@ class Channel final : public StreamChannel {
   Context& context_;
   Deadline connect_deadline_;
   std::shared_ptr<Pipe> pipe_;
-  OutgoingFrame* frame_ = nullptr;  // taken, but not sent yet since the queue is full
+  OutgoingFrame* frame_ = nullptr;  // waits for room in the peer's queue
   Packet packet_;                   // memory for `read`
   bool writing_ = false;
   bool reading_ = false;

@@ -27,7 +27,7 @@ class Commons {
   // Records that a member has asked. All members are notified once the last one has asked.
   void join();
   // Refuses the memory to all members, because one of them wants another size, has waited too long or has
-  // cancelled its request.
+  // cancelled its request. Does nothing if all members have asked already.
   void refuse();
   enum class Outcome { wait, granted, refused };
   Outcome outcome() const;

@@ -24,7 +24,7 @@ class ExposedMemory final : public RemoteMemory, public std::enable_shared_from_
  private:
   class Registration;
 
-  mutable std::shared_mutex mutex_;  // shared while memory is written
+  mutable std::shared_mutex mutex_;  // held shared while a peer writes into memory
   std::uint64_t added_ = 0;
   std::map<std::uint64_t, std::span<std::byte>> regions_;  // by key
 };

@@ -24,8 +24,8 @@ class Hub {
   // Returns a text that is the same for two transports if and only if they share a hub.
   const std::string& id() const { return id_; }
   std::shared_ptr<Mailbox> mailbox(int rank);
-  // Returns the pipe between two ranks. The first call makes it and announces it to the other rank. Returns
-  // null if the other rank has stopped.
+  // Returns the pipe between two ranks. The first call makes the pipe and announces it to the other rank. If
+  // the other rank has stopped before that, returns null.
   std::shared_ptr<Pipe> connect(int from, int to);
   // Returns the memory that the members of a request share. The first member to ask makes it.
   std::shared_ptr<Commons> commons(const ShareRequest& request);

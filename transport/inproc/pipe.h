@@ -17,7 +17,7 @@ namespace tutti::inproc {
 
 // A `Packet` is a frame in a queue.
 struct Packet {
-  std::size_t bytes = 0;  // that count towards the queue's limit
+  std::size_t bytes = 0;  // how much of the queue's limit the packet takes
   EncodedFrameHeader header;
   std::vector<std::byte> payload;
 };

@@ -35,10 +35,11 @@ class Connection {
   // Advances the guard. If the result is `reading` or `writing`, call this again when the socket is readable
   // or writable. Nothing else may be read or written before the result is `done`.
   security::Guard::State pass();
-  // Returns the guard, or null if there is none or both sides have passed it. A guard that has failed stays.
+  // Returns the guard, or null if there is none or both sides have passed it. A guard that has failed is
+  // still returned.
   const security::Guard* guard() const { return guard_.get(); }
   bool is_guarded() const { return guard_ != nullptr; }
-  // Returns the rank at the other end, if it has proved that it is that rank.
+  // Returns the rank at the other end, or nothing if it has not proved which rank it is.
   std::optional<std::uint32_t> proved() const { return proved_; }
 
   // A read from an encrypted connection stops at the end of a record.
@@ -49,14 +50,15 @@ class Connection {
   std::size_t read(std::span<std::byte> first, std::span<std::byte> second, int& error) {
     return stream_.read(socket_.get(), first, second, error);
   }
-  // Writes at most 16 parts. The caller must pass again any bytes that could not be written.
+  // Writes at most 16 parts. Returns how many bytes were written. The next call must begin with the first
+  // byte that was not written.
   std::size_t write(security::ByteStream::Parts parts, int& error) {
     return stream_.write(socket_.get(), parts, error);
   }
   std::size_t write(std::span<const std::byte> part, int& error) { return write({&part, 1}, error); }
 
   // A read from an encrypted connection may return fewer bytes than have arrived. The rest is then pending,
-  // and the kernel does not announce it again.
+  // and the kernel does not report the socket as readable for it.
   bool is_encrypted() const { return stream_.is_encrypted(); }
   bool has_pending() const { return stream_.has_pending(); }
 

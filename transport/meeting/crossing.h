@@ -17,9 +17,9 @@ struct OwnSide {
   bool connecting = false;  // this rank's own attempt is under way, so the peer may still accept it
 };
 
-// Decides which connection survives if both ranks connect at once: the lower rank's. The higher rank takes it
-// and drops its own. The lower rank refuses the other connection as long as its own attempt can still
-// succeed.
+// Decides which connection survives if two ranks connect to each other at the same time: the one that the
+// lower rank makes. The higher rank welcomes that connection and gives up its own attempt. The lower rank
+// refuses the higher rank's connection as long as its own attempt can still succeed.
 constexpr Incoming judge_incoming(int self, int peer, const OwnSide& own) {
   if (own.gone) return Incoming::gone;
   if (own.connected) return Incoming::connected;

@@ -89,7 +89,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   bool read() {
     events_ = EPOLLIN;
     const Port& port = listener_.port_;
-    // The loop ends at the end of the hello, since the bytes after it belong to the port.
+    // The loop reads only the hello, since any bytes after it belong to the port.
     while (have_ < guest_.hello.size()) {
       int error = 0;
       have_ += port.read(guest_, std::span(guest_.hello).subspan(have_), error);
@@ -154,11 +154,12 @@ void Listener::on_ready(std::uint32_t) {
         log::warn(options_.name, ": cannot accept a connection now: ", error_text(error));
       return pause();
     }
-    // Any other error concerns a connection that has ended already.
+    // Any other error concerns a connection that has ended already, so the loop goes on with the next one.
   }
 }
 
-// Stops watching for a while, since a listener that cannot accept would keep the loop busy.
+// Stops watching for a while. The socket stays readable while its connections cannot be accepted, and would
+// keep the event loop busy.
 void Listener::pause() {
   loop_.rewatch(socket_.get(), 0, *this);
   loop_.timers.set(*this, Deadline::after(pause_when_scarce));

@@ -33,7 +33,7 @@ struct ListenerOptions {
 struct Guest {
   Connection connection;
   std::vector<std::byte> hello;
-  std::vector<Descriptor> descriptors;  // they came with the hello; only packet sockets can carry any
+  std::vector<Descriptor> descriptors;  // arrived with the hello; only packet sockets can carry any
 };
 
 // A `Listener` accepts connections. Each connection is a stranger until it has proved who it is and said
@@ -49,7 +49,7 @@ class Listener final : public DescriptorHandler, public Timer {
   // Starts accepting connections, as rank `self`.
   Status start(int self);
   // Closes all strangers, and accepts no more connections. The destructor does so too, and also closes the
-  // socket, which tells peers that wait in its queue.
+  // socket. So peers whose connections still wait in the socket's queue learn that nobody will accept them.
   void stop();
 
   void on_ready(std::uint32_t events) override;
@@ -82,15 +82,15 @@ class Port {
 
   // Every hello has this many bytes.
   virtual std::size_t hello_bytes() const = 0;
-  // Returns whether a hello can begin with these bytes, so that other programs are recognised by their first
-  // bytes.
+  // Returns whether a hello can begin with these bytes. If not, some other program has connected.
   virtual bool begins_like_hello(std::span<const std::byte> bytes) const = 0;
   // Returns the rank that this complete hello claims to come from, or nothing if the hello makes no sense.
   virtual std::optional<std::uint32_t> claimed_rank(std::span<const std::byte> hello) const = 0;
   // Takes a guest, and answers it. The port must not destroy the listener in this call.
   virtual void on_hello(Guest guest) = 0;
 
-  // Accepts a connection as `accept_next` does. A port may close it at once, and return another error.
+  // Accepts a connection as `accept_next` does. A port may refuse the connection: it then closes the
+  // connection at once and returns another error.
   virtual Descriptor accept(int listener, int& error) const;
   // Reads into `place` what has arrived of the hello, and no byte after it. Returns how many bytes it read,
   // or zero with an error, as ByteStream does. EBADMSG means that this cannot be a hello.

@@ -21,8 +21,8 @@ class ContextEvents;
 // lists, oldest first.
 class ContextTable {
  public:
-  // `early` counts the early messages of all contexts. A message is early if it has arrived before its local
-  // operation was issued.
+  // `early` counts the early messages of all contexts. A message is early if it has arrived before this rank
+  // issued the operation that it belongs to.
   explicit ContextTable(std::size_t& early) : early_count_(early) {}
 
   ContextEvents* events = nullptr;  // null until a communicator is attached
@@ -47,8 +47,8 @@ class ContextTable {
       posted_.remove(op);
     }
   }
-  // Keeps a message until a receive takes it. If `early` is set, the local operation is not issued yet, and
-  // the message must be compared with it later.
+  // Keeps a message until a receive takes it. If `early` is set, this rank has not issued the operation of
+  // the message yet, and the mesh must compare the two later.
   void keep(Arrival& arrival, bool early) {
     arrival.early = early;
     if (is_user(arrival.header.tag)) {
@@ -107,7 +107,7 @@ class ContextTable {
   RecvOp* any_posted() { return user_posted_.empty() ? posted_.any() : user_posted_.front(); }
   Arrival* any_kept() { return user_arrived_.empty() ? arrived_.any() : user_arrived_.front(); }
 
-  // Moves the receives posted for exactly this peer to `to`.
+  // Takes the receives that are posted for exactly this peer, and appends them to `to`.
   void take_posted(int peer, IntrusiveList<RecvOp>& to) {
     const auto take = [&](RecvOp& op) {
       if (op.peer != peer) return;
@@ -155,8 +155,8 @@ class ContextTable {
 
 // A `ContextRanges` is a set of contexts, such as the closed ones. It stores ranges of their numbers, and
 // joins adjacent ranges. Numbers are assigned in increasing order, so few ranges remain. If there are still
-// too many (because a rank is a member of every other group, say), the two oldest are merged, including the
-// gap between them.
+// too many (because a rank is a member of every second group, say), the two oldest ranges are merged. The
+// numbers between them then belong to the set, too.
 class ContextRanges {
  public:
   bool contains(std::uint32_t context) const {

@@ -94,7 +94,8 @@ void Mesh::compare_early(std::uint32_t context, std::uint64_t sequence) {
     if (known.call == nullptr && !known.finished) return;
     table->compared(*arrival);
     if (known.finished || *known.call != arrival->header.call) {
-      // One mismatch is enough: the communicator has failed now, and may have been destroyed.
+      // The loop ends at the first mismatch: `report` makes the communicator fail, and the communicator may
+      // even be destroyed.
       table->unkeep(*arrival);
       report(context, *arrival, known, nullptr);
       return;
@@ -167,8 +168,8 @@ std::string Mesh::describe(std::uint32_t context, const Fingerprint& call) const
 }
 
 // Returns whether the message's length fits: a collective's message must be exactly as long as the receive,
-// and a user message at most as long. If it does not fit, the message is discarded and the receive fails, so
-// `op` has ended.
+// and a user message at most as long. If the length does not fit, the message is discarded and the receive
+// fails. `op` has then ended.
 bool Mesh::length_fits(std::uint32_t context, RecvOp& op, Arrival& arrival) {
   const MessageHeader header = arrival.header;
   const int from = arrival.peer;

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// A `Drain` ends a wait once all channels are drained.
+// A `Drain` sets `done` once all channels are drained. `Mesh::shutdown` waits for that.
 class Drain final : public Pollable {
  public:
   Drain(Driver& driver, std::vector<Channel*> channels) : driver_(driver), channels_(std::move(channels)) {}
@@ -50,8 +50,8 @@ Status Mesh::start() {
   for (const auto& transport : options_.transports) {
     const Status status = transport->start(driver_, *this);
     if (status.ok()) continue;
-    // The transports before this one have been started, and perhaps a part of this one. `stop` ends all of
-    // that, and does nothing to the other transports.
+    // The transports before this one have been started, and this one perhaps in part. `stop` ends whatever
+    // was started, and does nothing to the other transports.
     for (const auto& each : options_.transports) each->stop();
     state_->started = false;
     return status.with_context("transport " + std::string(transport->name()));
@@ -141,9 +141,9 @@ void Mesh::on_unusable(int peer_rank, Transport& transport, const Status& why) {
   }
 }
 
-// Returns whether this rank may switch to `transport`, over which the peer has connected. `transport` must
-// come after the chosen transport in the order of preference. The peer may have been the first to notice that
-// the chosen transport does not work.
+// The peer has connected over `transport`, perhaps because it was the first to notice that the chosen
+// transport does not work. Returns whether this rank may switch to `transport`, too. It may if `transport`
+// reaches the peer and comes later in the order of preference, and if the current channel has not begun.
 bool Mesh::follows(int peer_rank, const Transport& transport) const {
   const State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   const auto place = [this](const Transport* of) {
@@ -183,7 +183,7 @@ Channel* Mesh::open(int peer_rank) {
 Channel* Mesh::on_incoming(int peer_rank, Transport& transport) {
   if (peer_rank < 0 || peer_rank >= size() || peer_rank == rank()) return nullptr;
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
-  // A channel that is closing may still have frames to send to the peer.
+  // A channel that is closing may still have frames to send to the peer, so it still takes a connection.
   if (state_->shut) return entry.transport == &transport ? entry.channel.get() : nullptr;
   if (!entry.status.ok() || !choose(peer_rank).ok()) return nullptr;
   if (entry.transport != &transport) {

@@ -33,7 +33,7 @@ class ContextEvents {
   // algorithm's name, while the fingerprint has only its number.
   virtual std::string describe(const Fingerprint& call) const { return to_string(call); }
   // A message arrived that does not fit the local operation with its sequence number: the call or the length
-  // differs, or the operation had already finished without expecting it. `why` describes both calls. `theirs`
+  // differs, or the operation had already finished without this message. `why` describes both calls. `theirs`
   // is the peer's call if it differs from the local call, and null otherwise.
   virtual void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs,
                            const Status& why) = 0;
@@ -52,12 +52,12 @@ struct MeshOptions {
 };
 
 // The mesh matches messages of collectives by (context, sequence, index). It matches user messages by source
-// and tag, with wildcards. In both cases either the message or the receive may be first.
+// and tag, with wildcards. In both cases the message may arrive before or after the receive is posted.
 //
 // Connections are made on first use, over the first transport that reaches the peer, and are shared by all
 // communicators. If that transport turns out not to work between the two ranks, both switch to the next one.
-// A rank can send to itself. Only the driving thread may call the members, except for the constructor,
-// `shutdown`, `can_share` and `add_memory`.
+// A rank can send to itself. Only the driving thread may call the functions of the mesh, except for the
+// constructor, `shutdown`, `can_share` and `add_memory`.
 //
 // A receive from any source does not fail when a rank is lost. Only the communicator knows which other ranks
 // might send, so it cancels the receive in `on_peer_down` if necessary.
@@ -68,8 +68,8 @@ class Mesh final : public TransportOwner {
 
   Status start();
   // Fails everything pending, says goodbye to all peers and closes. Waits until they have answered or the
-  // deadline has passed. The calling thread must not be driving. `ContextEvents` are no longer called. A
-  // second call does nothing.
+  // deadline has passed. The calling thread must not be driving. From then on no `ContextEvents` are called.
+  // A second call does nothing.
   void shutdown(Deadline deadline);
 
   // Attaches a communicator to its context. Messages for the context that arrived earlier have been kept

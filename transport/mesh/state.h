@@ -26,8 +26,8 @@ struct Mesh::State {
     int peer;
     Status why;
   };
-  // If there are more early aborts than this, the oldest ones are dropped. Most of them are for contexts that
-  // are never attached here.
+  // If there are more early aborts than this, the oldest ones are dropped. Most early aborts concern contexts
+  // that this rank never attaches.
   static constexpr std::size_t max_early_aborts = 1024;
 
   explicit State(std::size_t& early_messages) : early(early_messages) {}
@@ -38,7 +38,7 @@ struct Mesh::State {
   // These channels have been replaced by channels of other transports. They stay here since their functions
   // may still be on the stack.
   std::vector<std::unique_ptr<Channel>> replaced;
-  std::vector<const Transport*> passed_over;  // not used with some peer, and the log has said why
+  std::vector<const Transport*> passed_over;  // the log has said why some peer is not reached over them
   std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
   ContextRanges closed;
   std::deque<EarlyAbort> early_aborts;  // at most one from each peer for each context; the oldest first

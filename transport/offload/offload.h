@@ -35,7 +35,7 @@ class Offload {
   virtual std::string facts() const = 0;
   // Returns ok if these members can work together. Otherwise the status names two members that cannot, and
   // says why. The result depends only on the argument, so it is the same on all members. Every member has
-  // facts under `name()`, but the facts may be any printable text.
+  // facts under `name()`. But `fits` must not rely on their form: they may be any printable text.
   virtual Status fits(std::span<const PeerInfo* const> members) const = 0;
   // Returns whether `takes` may return ok for calls on host memory.
   virtual bool takes_host_memory() const { return false; }
@@ -59,8 +59,8 @@ class OffloadPeers {
   virtual int rank() const = 0;
   // Returns all members, in the order of their ranks in the communicator.
   virtual std::span<const PeerInfo* const> members() const = 0;
-  // Returns the memory (of the host or a device) that holds this rank's buffers of the call for which the
-  // session is opened.
+  // The session is opened for a certain call. Returns the memory (of the host or a device) that holds this
+  // rank's buffers of that call.
   virtual Memory memory() const = 0;
   // Sends `mine` to all members, and returns what all members have sent, in the order of their ranks. All
   // members must send the same number of bytes. This is a collective of the communicator; it blocks.

@@ -24,7 +24,7 @@ SharedRope BellRope::from(Descriptor socket) {
 }
 
 void BellRope::ring() const {
-  // The kernel refuses this only if there is no room for more rings, and then the peer wakes in any case.
+  // The kernel refuses this only if many rings wait for the peer already. Then the peer wakes in any case.
   static_cast<void>(::send(socket_.get(), nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
@@ -39,8 +39,8 @@ Status Bell::create() {
 }
 
 void Bell::on_ready(std::uint32_t) {
-  // This reads one ring only, since a sleeper is usually rung once. Each further ring only causes one more
-  // wake-up.
+  // This reads a single ring, since a sleeper is usually rung once. If more rings wait, each of them just
+  // wakes the driver once more.
   std::byte ignored;
   static_cast<void>(::recv(ear_.get(), &ignored, sizeof ignored, MSG_DONTWAIT));
 }

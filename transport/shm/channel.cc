@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t publish_bytes = 16 * 1024;
 // At most this many bytes are read at a time. Between two reads, `release` can give room back to the peer.
 constexpr std::size_t consume_bytes = 16 * 1024;
-// This bounds the work for one peer before other peers have their turn.
+// After this many bytes from one peer, other peers have their turn.
 constexpr std::size_t read_budget = 512 * 1024;
 
 }  // namespace
@@ -140,8 +140,8 @@ void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
 
 void Channel::on_broken(Link&, const std::string& why) {
   const Status lost(Code::peer_lost, context_.describe(peer()) + ": " + why, peer());
-  // The frames that the peer wrote before it died or left may say why. They fit into the ring, so this reads
-  // at most as many bytes as the ring can hold, even if the peer keeps writing.
+  // The peer may have written frames that say why it left. All of them are in the ring, so this reads as many
+  // bytes as the ring can hold, but no more. It ends even if the peer keeps writing.
   const std::uint64_t end = stage_ == Stage::open ? pipe_->in().position() + pipe_->in().size() : 0;
   while (stage_ == Stage::open && pipe_->in().has_news() && pipe_->in().position() < end) read();
   if (!over_) pipe_failed(lost);

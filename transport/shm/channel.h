@@ -10,9 +10,10 @@
 
 namespace tutti::shm {
 
-// An shm `Channel` moves frames over a pair of rings in shared memory. The calling thread writes frames while
-// there is room, and `poll` reads them straight out of the ring. The two ranks set up the rings (a `Pipe`)
-// over a local socket (a `Link`). The link stays open, since its end reveals the peer's death.
+// An shm `Channel` moves frames over a pair of rings in shared memory. `send` writes its frames at once if
+// there is room. `poll` reads the peer's frames straight out of the ring. The two ranks set up the rings (a
+// `Pipe`) over a local socket (a `Link`). The link stays open, since the end of the link shows that the peer
+// has died.
 class Channel final : public StreamChannel, public LinkEvents, public ConnectorEvents, public Timer {
  public:
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);

@@ -15,8 +15,8 @@ using std::chrono::milliseconds;
 // The next attempt begins after this pause if too many connections wait to be accepted by the peer, or if too
 // many descriptors are under way between processes.
 constexpr milliseconds pause_when_full{1};
-// The peer answers `wait` while its own connection is on its way. If that has not arrived after this pause,
-// the next attempt begins.
+// The peer answers `wait` while its own connection is on its way. If that connection has not arrived after
+// this pause, the next attempt begins.
 constexpr milliseconds pause_for_theirs{100};
 
 }  // namespace

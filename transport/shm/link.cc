@@ -62,7 +62,7 @@ void Link::pass_guard() {
   }
 }
 
-// Reads one note only, since handling it may destroy the link.
+// Reads a single note, since handling it may destroy the link.
 void Link::read_note() {
   Note note;
   std::vector<Descriptor> descriptors;

@@ -11,8 +11,8 @@ namespace tutti::shm {
 
 class LinkEvents;
 
-// A `Link` is a connection with one peer, over a local socket, that carries notes. The driver watches it.
-// Notes are sent once the `security::Guard` has let both sides pass.
+// A `Link` is a connection with one peer that carries notes over a local socket. The driver watches it. Notes
+// may be sent once both sides have passed the `security::Guard`.
 class Link final : public DescriptorHandler {
  public:
   Link(Context& context, Descriptor socket, security::Guard guard, LinkEvents& events);
@@ -21,8 +21,8 @@ class Link final : public DescriptorHandler {
   Link(Context& context, meeting::Connection connection);
   ~Link() override;
 
-  // Starts to watch the connection, and the guard's exchange if there is a guard to pass. The link may have
-  // been destroyed when this returns.
+  // Starts to watch the connection. If there is a guard to pass, also starts the guard's exchange. The link
+  // may have been destroyed when this returns.
   Status start();
   void set_events(LinkEvents& events) { events_ = &events; }
   // Sends a note, and returns zero or an errno, as send_note does. It succeeds even if the other side has

@@ -14,7 +14,7 @@
 // and never block. Errors are errno values; zero means none.
 namespace tutti::shm {
 
-// One packet can carry this many descriptors (the kernel's SCM_MAX_FD).
+// One packet can carry at most this many descriptors (the kernel's SCM_MAX_FD).
 inline constexpr std::size_t max_descriptors = 253;
 
 Result<Descriptor> listen_local(const std::string& name);

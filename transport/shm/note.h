@@ -16,11 +16,11 @@ enum class NoteKind : std::uint32_t {
   share = 1,    // member: asks for the segment `key`; carries the member's bell
   offer = 2,    // leader: offers the segment; carries the memfd and the members' bells
   mapped = 3,   // member: has mapped the segment, and written its proof into it
-  go = 4,       // leader: all members have mapped the segment
+  go = 4,       // leader: all members have mapped the segment; or after `welcome`: the pipe is open
   refused = 5,  // either: there will be no segment, or no pipe, and why
   goodbye = 6,  // either: has released the segment; so the connection's end will not mean a death
   connect = 7,  // offers a pipe for a channel; carries the pipe's memfd and the sender's bell
-  welcome = 8,  // has mapped the pipe, and proved it; carries the sender's bell; `go` or `refused` follows
+  welcome = 8,  // has mapped the pipe and written its proof; carries a bell; `go` or `refused` follows
   wait = 9,     // the sender's own pipe is on its way and will be used, since the sender is the lower rank
   lost = 10,    // leader: `member` has died, and why
 };
@@ -29,7 +29,7 @@ inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
 inline constexpr std::uint32_t note_version = 1;
 
 // Both sides are on one machine, so the bytes of a note are sent unchanged. A packet is taken for a note if
-// its size, magic and version are right. The receiver checks every other field before it uses it.
+// its size, magic and version are right. The receiver checks every other field before it uses that field.
 struct Note {
   std::uint64_t magic = note_magic;
   std::uint32_t version = note_version;
@@ -40,9 +40,9 @@ struct Note {
   std::uint32_t to = 0;
   std::uint64_t from_nonce = 0;
   std::uint64_t to_nonce = 0;
-  // In `share`, `key` names the wanted segment and `bytes` is its size; `member` is the one that asks, and
-  // `members` the number of members. In `connect`, `bytes` is the size of each ring. In `lost`, `member` is
-  // the one that has died.
+  // In `share`, `key` names the wanted segment and `bytes` is its size; `member` is the index of the member
+  // that asks, and `members` is the number of members. In `connect`, `bytes` is the size of each ring. In
+  // `lost`, `member` is the index of the member that has died.
   std::uint64_t key = 0;
   std::uint64_t bytes = 0;
   std::uint32_t member = 0;

@@ -48,8 +48,8 @@ class RingWriter {
     lane_ = &lane;
     data_ = data;
   }
-  // Returns the free bytes where the next write begins, in one piece and in whole lines. It loads the
-  // reader's position only if the ring seems to be full.
+  // Returns the free bytes at the place of the next write: one contiguous piece of whole cache lines. It
+  // loads the reader's position only if the ring seems to be full.
   std::span<std::byte> room() {
     if (tail_ - head_ == data_.size()) refresh();
     const std::size_t place = tail_ & (data_.size() - 1);
@@ -98,15 +98,15 @@ class RingReader {
   // Returns whether the writer has written more. It loads the writer's line, which stays in this core's cache
   // until the writer writes.
   bool has_news() const { return lane_->tail.load(std::memory_order_relaxed) != head_; }
-  // Prefetches the line where the next frame will begin, so that it arrives along with the word that
-  // announces it, rather than after that word.
+  // Prefetches the first lines of the next frame, so that they arrive together with the word that announces
+  // the frame, and not after it.
   void expect() const {
     const std::byte* const next = data_.data() + (head_ & (data_.size() - 1));
     __builtin_prefetch(next);
     __builtin_prefetch(next + line_bytes);
   }
-  // Returns the bytes that can be read next, in one piece and in whole lines. It loads the writer's position
-  // only if the ring seems to be empty.
+  // Returns the bytes that can be read next: one contiguous piece of whole cache lines. It loads the writer's
+  // position only if the ring seems to be empty.
   std::span<const std::byte> readable() {
     if (tail_ == head_) refresh();
     const std::size_t place = head_ & (data_.size() - 1);
@@ -116,9 +116,10 @@ class RingReader {
   // These return the number of bytes read so far, and the size of the ring.
   std::uint64_t position() const { return head_; }
   std::size_t size() const { return data_.size(); }
-  // Returns whether so much has been read that `release` must be called. `release` is called late, so that
-  // small messages do not touch the line that the writer reads. The writer never waits forever, since less
-  // than an eighth of the ring is kept back.
+  // Returns whether an eighth of the ring has been read since the last `release`; then `release` must be
+  // called again. `release` is not called for each small message, since it writes the cache line that the
+  // writer reads. The writer still never waits forever: the bytes that have been read but not released are
+  // less than an eighth of the ring.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }
   void release() {
     released_ = head_;

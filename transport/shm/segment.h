@@ -10,9 +10,9 @@
 namespace tutti::shm {
 
 // A `Segment` is nameless memory that several processes can map. It is a memfd, sealed against shrinking and
-// growing. So an access within its mapping can raise SIGBUS only at a page that was not provided (see
-// `provide`), and only if the kernel never promises more memory than it has (vm.overcommit_memory=2). The
-// object cannot be moved, since other objects point into the memory.
+// growing. So an access within the mapping can raise SIGBUS only if two things hold: the page was not
+// provided (see `provide`), and the kernel never promises more memory than it has (vm.overcommit_memory=2).
+// The object cannot be moved, since other objects point into the memory.
 class Segment {
  public:
   Segment() = default;
@@ -25,8 +25,9 @@ class Segment {
   // Maps a segment that a peer has handed over. Fails unless the segment is sealed and has exactly `bytes`
   // bytes, rounded up to whole pages.
   Status map(Descriptor memfd, std::size_t bytes);
-  // Allocates the pages of a part now. Otherwise, when memory runs out, the kernel would kill the first
-  // process that touches a page. The pages are taken from memory near the calling thread's processor.
+  // Allocates the pages of a part now. Without this call, a page is allocated when a process first touches
+  // it. If memory has run out by then, the kernel kills that process. The pages are taken from memory near
+  // the calling thread's processor.
   Status provide(std::size_t offset, std::size_t bytes);
   // Frees the pages of `part`, which must consist of whole pages, for all processes. The part reads as zero
   // from then on.

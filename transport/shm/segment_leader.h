@@ -18,8 +18,8 @@ class SegmentLeader final : public LinkEvents, public Timer {
 
   std::uint64_t key() const { return request_.key; }
   const ShareRequest& request() const { return request_; }
-  // Each of these functions, and each event, may end the request. Then the leader has been destroyed when the
-  // function returns.
+  // `start`, `add`, `fail` and every event may end the request. If so, this object has been destroyed when
+  // the function returns.
   void start();
   void add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link);
   // Tells all members that have asked so far that the request has failed, and ends the request.
@@ -50,7 +50,7 @@ class SegmentLeader final : public LinkEvents, public Timer {
   SegmentEvents& events_;
   ShareRequest& request_;
   std::vector<Member> members_;
-  std::size_t present_ = 1;  // the leader itself
+  std::size_t present_ = 1;  // members that have asked, and the leader itself
   std::size_t mapped_ = 1;
   std::unique_ptr<Segment> segment_;  // made once all members are present
 };

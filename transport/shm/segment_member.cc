@@ -11,8 +11,8 @@ namespace {
 // The next attempt begins after this pause if too many connections wait to be accepted by the leader, or if
 // too many descriptors are under way.
 constexpr std::chrono::milliseconds pause_when_leader_busy{1};
-// The leader has the same deadline, and tells all members the outcome. If it has sent nothing this long after
-// the deadline, it counts as frozen.
+// The leader has the same deadline, and tells all members the outcome. If the leader is still silent this
+// long after the deadline, this member gives up.
 constexpr std::chrono::seconds patience_with_leader{5};
 
 }  // namespace

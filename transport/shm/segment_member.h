@@ -19,7 +19,7 @@ class SegmentMember final : public LinkEvents, public Timer {
   ~SegmentMember() override;
 
   const ShareRequest& request() const { return request_; }
-  // `start`, like any event, may end the request. Then the member has been destroyed when the function
+  // `start` and every event may end the request. If so, this object has been destroyed when the function
   // returns.
   void start();
   // Tells the leader that this member gives up, and ends the request.

@@ -44,7 +44,7 @@ void SegmentRequests::share(ShareRequest& request) {
     if (early->hello.key != key) continue;
     Early taken = std::move(*early);
     early_.erase(early);
-    // Each note may complete the request, or make it fail.
+    // Each note may end the request and destroy its leader. So the leader is looked up again each time.
     if (SegmentLeader* leader = find(key)) {
       leader->add(taken.hello, std::move(taken.descriptors), std::move(taken.link));
     }

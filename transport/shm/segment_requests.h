@@ -56,7 +56,7 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
 
   Context& context_;
   std::list<Early> early_;
-  std::deque<Note> refusals_;  // for segments that failed, latest last
+  std::deque<Note> refusals_;  // for segments that failed, newest last
   std::vector<std::unique_ptr<SegmentLeader>> leaders_;
   std::vector<std::unique_ptr<SegmentMember>> members_;
   std::vector<SharedMemory*> memories_;  // the segments that are shared now

@@ -77,8 +77,8 @@ void SharedMemory::on_broken(Link& link, const std::string& why) {
   note.kind = NoteKind::lost;
   note.member = static_cast<std::uint32_t>(member);
   note.set_reason(Status(Code::peer_lost, why));
-  // Only the leader has further links, and tells the remaining members over them. If the note cannot be sent
-  // to a member, that member learns of the loss in another way.
+  // Only the leader has links besides `link`, and tells the remaining members over those. If the note cannot
+  // be sent to a member, that member learns of the loss in another way.
   for (const Member& other : members_) {
     if (other.link != nullptr && other.link.get() != &link) other.link->send_last(note);
   }

@@ -10,9 +10,9 @@
 
 namespace tutti::shm {
 
-// `SharedMemory` is a segment that all members have mapped. Its links stay open as long as the object lives:
-// the leader has one to each member, and each member one to the leader. A link that ends without a goodbye
-// means that the rank at its other end has died. If a member dies, the leader tells the remaining members.
+// `SharedMemory` is a segment that all members have mapped. Its links stay open until `detach`: the leader
+// has one to each member, and each member has one to the leader. A link that ends without a goodbye means
+// that the rank at its other end has died. If a member dies, the leader tells the remaining members.
 class SharedMemory final : public SharedSegment, public LinkEvents {
  public:
   struct Member {

@@ -53,7 +53,7 @@ Status Transport::prepare() {
   return {};
 }
 
-// The answer is symmetrical, since only values that both sides have published are compared.
+// Both sides get the same answer, since they compare only values that both have published.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto theirs = published_by(peer);
   if (!theirs) return Status(Code::unreachable, peer.describe() + " has no usable shm address", peer.rank);
@@ -118,8 +118,8 @@ void Transport::stop() {
   context_.stop(*this);
 }
 
-// Returns whether the hello is meant for this rank, and is from the process that this rank's table lists for
-// the rank `hello.from`.
+// Returns whether the hello is meant for this rank, and comes from the very process that has published itself
+// as rank `hello.from`.
 bool Transport::is_peer(const Note& hello) const {
   const auto size = static_cast<std::uint32_t>(context_.owner->size());
   const auto rank = static_cast<std::uint32_t>(context_.owner->rank());
@@ -129,7 +129,7 @@ bool Transport::is_peer(const Note& hello) const {
   return theirs && theirs->nonce == hello.from_nonce;
 }
 
-// `read` has checked that the packet is a note.
+// `read` has already checked that the packet is a note, so there is nothing left to check.
 bool Transport::begins_like_hello(std::span<const std::byte>) const { return true; }
 
 std::optional<std::uint32_t> Transport::claimed_rank(std::span<const std::byte> hello) const {

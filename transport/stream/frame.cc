@@ -13,7 +13,8 @@ namespace {
 //   40 call     56 bytes
 constexpr std::uint32_t magic = 0x31545554;  // "TUT1"
 
-// Numbers and fingerprints are sent with the same bytes that they have in memory.
+// Numbers and fingerprints are copied to the wire as they are in memory. The wire is little-endian, so memory
+// must be, too.
 static_assert(std::endian::native == std::endian::little);
 
 template <class T>
@@ -30,7 +31,8 @@ T get(const std::byte* from) {
   return value;
 }
 
-// Reads an enumeration of one byte whose last value is `last`.
+// Reads a value of an enumeration from one byte. Returns false if the value is greater than `last`, the
+// enumeration's last value.
 template <class E>
 bool get_enum(const std::byte* from, E last, E& value) {
   const auto raw = get<std::uint8_t>(from);

@@ -43,7 +43,7 @@ struct FrameHeader {
   // `abort`, this is one more than the rank to blame, or 0 if there is none.
   std::uint32_t id = 0;
   std::uint64_t offset = 0;  // data, grant, written: offset in the message; credit: units returned
-  MessageHeader message;     // eager, request: complete; abort: tag.context only; written: bytes only
+  MessageHeader message;     // eager, request: complete; abort: tag.context; written: bytes; grant: see below
 };
 
 // A `RemotePlace` names memory of a rank to a peer that may write there.
@@ -77,8 +77,8 @@ void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe);
 // These set and read `FrameHeader::acknowledge` in an encoded header.
 void set_acknowledge(EncodedFrameHeader& header);
 bool has_acknowledge(const EncodedFrameHeader& header);
-// Decodes a header. Checks the magic number, type, reserved bytes and every enumeration; the channel checks
-// lengths and ids. Returns false if the bytes are not a header.
+// Decodes a header. Checks the magic number, `stripe`, `acknowledge` and every enumeration; the channel
+// checks lengths and ids. Returns false if the bytes are not a header.
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);
 
 // A `PayloadRoute` says how the pipe sends a payload. With `behind_header`, the payload follows the header.

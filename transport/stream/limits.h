@@ -20,8 +20,8 @@ struct StreamLimits {
   // bounds the sender's large messages that have not ended; the receiver keeps them in a table.
   static constexpr std::uint32_t max_unanswered = 1024;
   static constexpr std::uint32_t max_large = 4096;
-  // At most this many control frames may wait for the pipe. A correct peer cannot cause that many while this
-  // rank cannot write.
+  // At most this many control frames may wait for the pipe. A correct peer cannot cause that many, even while
+  // this rank cannot write.
   static constexpr std::size_t max_control = 4 * max_large;
   static constexpr std::size_t max_aborts = 64;
   static constexpr std::uint32_t max_abort_text = 1024;
@@ -38,8 +38,8 @@ struct StreamLimits {
   std::uint32_t credit;
   std::uint32_t fragment;
 
-  // An eager message costs at most half of the credit window, since the receiver may owe up to half of the
-  // window before it returns any credit.
+  // The receiver may hold back up to half of the credit window before it returns any credit. So an eager
+  // message costs at most the other half.
   explicit StreamLimits(const MessageLimits& limits)
       : eager(limits.eager),
         credit(std::max(limits.credit, min_credit)),

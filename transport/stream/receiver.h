@@ -23,8 +23,8 @@ namespace tutti {
 // and stores each payload in the receive's memory or, if there is no receive yet, in a bounded buffer. A
 // payload that no receive wants is discarded.
 //
-// An operation's `done` may call back into the channel, and even close it. So each function calls `done`
-// last, or checks its own state again afterwards.
+// An operation's `done` may call back into the channel, and even close the channel. So each function calls
+// `done` last, or checks its own state again afterwards.
 class StreamReceiver {
  public:
   StreamReceiver(Channel& channel, int peer, TransportOwner& owner, const StreamLimits& limits,
@@ -42,11 +42,12 @@ class StreamReceiver {
   std::size_t consume(std::span<const std::byte> bytes);
   std::size_t payload_left() const { return left_; }
 
-  // Makes this receiver answer large messages with grants. Without this call, a `grant` or `written` breaks
-  // the protocol.
+  // Makes this receiver answer large messages with grants. Without this call, a `grant` or `written` frame
+  // breaks the protocol.
   void write_remotely(RemoteMemory& remote) { remote_ = &remote; }
 
-  // Permits payloads on stripes. Without this call, announcing one breaks the protocol.
+  // Permits payloads on stripes (connections beside the first one: stream_channel.h). Without this call, a
+  // frame that announces such a payload breaks the protocol.
   void accept_stripes() { accepts_stripes_ = true; }
   // These handle payloads on stripes, as the functions above handle payloads that follow their headers.
   std::span<std::byte> stripe_direct(std::uint8_t stripe) const;
@@ -55,26 +56,28 @@ class StreamReceiver {
   std::size_t stripe_left(std::uint8_t stripe) const;
   bool expects_stripes() const;
 
-  // These three return false if a control frame could not be queued (`StreamSender::control`). `failure` is
-  // the channel's status. If it is not ok, only messages that have arrived completely can be claimed.
+  // `claim`, `discard` and `cancel` return false if a control frame could not be queued
+  // (`StreamSender::control`). `failure` is the channel's status. If it is not ok, only messages that have
+  // arrived completely can be claimed.
   [[nodiscard]] bool claim(Arrival& arrival, RecvOp& op, const Status& failure);
   [[nodiscard]] bool discard(Arrival& arrival, const Status& failure);
   [[nodiscard]] bool cancel(RecvOp& op, const Status& why);
   // Completes all receives with `why`, except those whose memory the peer may still write into.
   void fail_all(const Status& why);
-  // Completes the receives that wait for the peer's writes to end, since the peer writes no more.
+  // Completes the receives that wait for the peer's writes to end. Call this when the peer writes no more.
   void end_writes();
 
  private:
   // `ending`: the receive has failed, and ends when the peer no longer writes into its memory.
   enum class State : std::uint8_t { free, announced, claimed, dropped, ending };
-  // `Granted` says which part of a message this rank has granted, and where the peer may write it.
+  // `Granted` says for which part of a message this rank has granted memory, and where the peer may write
+  // that part.
   struct Granted {
     std::uint64_t bytes = 0;  // from the beginning of the message on
     bool in_place = false;    // in the receive's memory, not in staging chunks
     std::size_t open = 0;     // the number of chunks that the peer may write into
     std::array<std::byte*, StreamLimits::max_chunks> chunks{};  // these chunks, in order
-    Status why{};                                               // of a receive that is ending
+    Status why{};  // the error of a receive in the state `ending`
   };
   // An `Incoming` is a message that has been announced and has not ended.
   struct Incoming : Arrival {
@@ -144,7 +147,7 @@ class StreamReceiver {
   EagerPool pool_;
   std::deque<Incoming> incoming_;  // storage
   Incoming* free_incoming_ = nullptr;
-  std::vector<Incoming*> large_;  // by the place in the sender's table
+  std::vector<Incoming*> large_;  // large messages, by their index in the sender's table
   std::uint32_t unanswered_ = 0;
   std::uint64_t credit_held_ = 0;  // credit of eager messages that have not ended
 

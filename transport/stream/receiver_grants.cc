@@ -2,11 +2,11 @@
 
 #include "transport/stream/receiver.h"
 
-// This file receives large messages over a pipe that writes into this rank's memory: it grants memory, and
-// learns from the peer what has been written there.
+// This file receives large messages that the peer itself writes into this rank's memory
+// (docs/seams/grants.md). It grants memory to the peer, and learns from the peer what has been written there.
 namespace tutti {
 
-// Answers a message that has found its receive.
+// Answers the announcement of a large message once the message has a receive: with grants, or with a clear.
 bool StreamReceiver::answer(Incoming& message) {
   if (remote_ == nullptr) return sender_.control(FrameType::clear, message.id);
   const std::uint64_t bytes = message.header.bytes;
@@ -51,7 +51,7 @@ const char* StreamReceiver::begin_written(const FrameHeader& header) {
   message.announced += bytes;
   message.received += bytes;
   counters_.bytes_received += bytes;
-  // A later message may use the same id from here on.
+  // From here on, a later message may use the same id.
   if (message.announced == message.header.bytes) large_[header.id & 0xffff] = nullptr;
   if (message.granted->in_place) {
     counters_.bytes_in_place += bytes;

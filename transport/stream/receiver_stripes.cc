@@ -2,9 +2,9 @@
 
 #include "transport/stream/receiver.h"
 
-// This file receives payloads on stripes. Headers on the first connection announce these payloads. Several
-// payloads of one message can be under way at once, so a message is complete when all of its bytes have
-// arrived, in whatever order.
+// This file receives payloads on stripes (connections beside the first one). Headers on the first connection
+// announce these payloads. Several payloads of one message can be under way at once, so a message is complete
+// when all of its bytes have arrived, in whatever order.
 namespace tutti {
 
 const char* StreamReceiver::announce_on_stripe(Incoming& message, const FrameHeader& header) {
@@ -60,7 +60,7 @@ void StreamReceiver::stripe_filled(std::uint8_t stripe, std::size_t bytes) {
   if (message->received == message->header.bytes) complete(*message);
 }
 
-// Makes the receiver discard the rest of the message as it arrives.
+// Makes the receiver discard those payloads of the message that are still to arrive on stripes.
 void StreamReceiver::forget_on_stripes(const Incoming& message) {
   for (auto& queue : stripes_) {
     for (StripePayload& payload : queue) {

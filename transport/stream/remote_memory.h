@@ -19,9 +19,9 @@ class RemoteMemory {
   virtual ~RemoteMemory() = default;
   // Registers a region. It stays registered until the returned object is destroyed.
   virtual Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region) = 0;
-  // Returns the place of the first byte of `memory`, for peers. The place of a later byte has the same key,
-  // and its address is greater by the distance between the two bytes. Returns nothing if no single registered
-  // region contains all of `memory`.
+  // Returns the place by which peers address the first byte of `memory`. The place of a later byte has the
+  // same key, and its address is greater by the distance between the two bytes. Returns nothing if no single
+  // registered region contains all of `memory`.
   virtual std::optional<RemotePlace> find(std::span<const std::byte> memory) const = 0;
 };
 

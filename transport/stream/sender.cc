@@ -237,7 +237,8 @@ void StreamSender::frame_written(OutgoingFrame& written) {
   ++counters_.frames_sent;
   counters_.bytes_sent += frame.payload.size();
   if (frame.goodbye) goodbye_ = Goodbye::written;
-  // When the last fragment has been written, earlier ones may still be waiting on stripes.
+  // When the last fragment has been written, earlier ones may still wait on stripes. So the message has left
+  // only when the pipe holds none of its frames.
   SendOp* op = frame.op != nullptr && frame.op->state == leaving && !in_pipe(*frame.op) ? frame.op : nullptr;
   if (op != nullptr) ++counters_.messages_sent;
   frame.copy.reset();
@@ -277,7 +278,8 @@ bool StreamSender::in_pipe(const SendOp& op) const {
   return frame != nullptr;
 }
 
-// Makes the frames of `op` that the pipe still holds independent of the operation's memory.
+// Ensures that the frames in the pipe no longer refer to the memory of `op`. If `keep` is set, each of them
+// gets a copy of its payload.
 void StreamSender::detach_frames(SendOp& op, bool keep) {
   for (Frame* frame = in_pipe_.front(); frame != nullptr; frame = frame->next) {
     if (frame->op != &op) continue;

@@ -30,20 +30,21 @@ class StreamSender {
   StreamSender& operator=(const StreamSender&) = delete;
 
   void push(SendOp& op);
-  // Removes the operation, in any state, and completes it with `why`. If a remote write is still reading its
-  // memory, completes it later. Returns false if a control frame could not be queued (see `control`).
+  // Removes the operation, in any state, and completes it with `why`. If a remote write still reads the
+  // operation's memory, the operation completes when that write has ended. Returns false if a control frame
+  // could not be queued (see `control`).
   [[nodiscard]] bool cancel(SendOp& op, const Status& why);
 
-  // Queues a control frame: a clear, cancel or refuse. Returns false if too many of them are waiting already,
-  // because the peer does not read.
+  // Queues a control frame: a clear, cancel or refuse. Returns false if too many control frames are waiting
+  // already: the peer does not read them.
   [[nodiscard]] bool control(FrameType type, std::uint32_t id, Code code = Code::ok);
   // Queues a grant. Returns false in the same case as `control`.
   [[nodiscard]] bool grant(std::uint32_t id, const Grant& grant);
   void abort(std::uint32_t context, const Status& why);
   void goodbye() { goodbye_ = Goodbye::queued; }
   bool goodbye_written() const { return goodbye_ == Goodbye::written; }
-  // Adds credit that is owed to the peer. Once the owed credit amounts to half of the window, a frame returns
-  // it.
+  // Adds to the credit that this rank owes the peer. A frame returns the owed credit once it amounts to half
+  // of `StreamLimits::credit`.
   void return_credit(std::uint32_t units) { credit_owed_ += units; }
 
   // These handle frames of the peer. They return null, or what is wrong with the frame. An answer to a
@@ -66,12 +67,13 @@ class StreamSender {
   // a copy of their payload. Otherwise they become invalid. Frames with a remote write stay as they are, and
   // their operations end in `frame_written` or `end_writes`.
   void fail_all(const Status& why, bool keep_frames);
-  // Completes the operations that wait for remote writes, since no remote write is under way any more.
+  // Completes the operations that wait for remote writes. Call this when no remote write is under way any
+  // more.
   void end_writes();
 
  private:
-  // `waiting`: all that was granted is written or being written, and further grants will arrive. `ending`:
-  // the operation has failed, and ends when its remote writes have ended.
+  // `waiting`: all bytes that were granted so far are written or being written, and further grants will
+  // arrive. `ending`: the operation has failed, and ends when its remote writes have ended.
   enum OpState : std::uint32_t { idle, queued, requested, active, waiting, leaving, ending };
   enum class Goodbye : std::uint8_t { none, queued, taken, written };
   struct Frame : OutgoingFrame {
@@ -85,7 +87,7 @@ class StreamSender {
     SendOp* op = nullptr;
     std::uint16_t generation = 1;
     std::uint64_t granted = 0;  // bytes for which grants have arrived
-    std::vector<Grant> grants;  // what is left of them, in order
+    std::vector<Grant> grants;  // what is still to be written of these grants, in order
   };
   struct Control {
     FrameType type;

@@ -3,8 +3,8 @@
 
 #include "transport/stream/sender.h"
 
-// This file sends messages for which the receiver has granted its memory: each frame is a remote write, and a
-// header that tells the receiver about it.
+// This file sends messages for which the receiver has granted its memory. Each frame has two parts: a remote
+// write, and a header that tells the receiver about the write.
 namespace tutti {
 
 bool StreamSender::grant(std::uint32_t id, const Grant& grant) {
@@ -31,7 +31,7 @@ const char* StreamSender::on_grant(std::uint32_t id, const Grant& grant) {
   return nullptr;
 }
 
-// Takes the next piece of a granted message.
+// Returns the frame that writes the next piece of a granted message.
 StreamSender::Frame& StreamSender::next_write(SendOp& op, Slot& slot) {
   Grant& grant = slot.grants.front();
   const std::uint64_t bytes = std::min<std::uint64_t>(grant.bytes, limits_.fragment);
@@ -60,8 +60,8 @@ StreamSender::Frame& StreamSender::next_write(SendOp& op, Slot& slot) {
   return frame;
 }
 
-// Ends an operation that is in none of the lists and has no slot. If its remote writes are still under way,
-// the operation ends when they have ended.
+// Completes an operation that is in none of the lists and has no slot. If remote writes still read its
+// memory, it completes when they have ended.
 void StreamSender::give_up(SendOp& op, const Status& why, bool keep_frames) {
   bool under_way = false;
   for (Frame* frame = in_pipe_.front(); frame != nullptr; frame = frame->next) {

@@ -10,8 +10,9 @@
 
 namespace tutti {
 
-// `Staging` is registered memory of a channel, in chunks. The peer writes into it what cannot be written into
-// a receive's own memory. The memory is allocated when the first chunk is taken.
+// `Staging` is registered memory of a channel, in chunks. If a message cannot be written straight into its
+// receive's memory, the peer writes it into these chunks. The memory is allocated when the first chunk is
+// taken.
 class Staging {
  public:
   explicit Staging(const StreamLimits& limits) : chunk_(limits.fragment), count_(limits.staging_chunks()) {}

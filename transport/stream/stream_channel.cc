@@ -25,7 +25,7 @@ struct StreamChannel::State {
   bool remote = false;     // write_remotely was called
   bool writes_over = false;
 
-  // Returns whether nothing touches the memory of any operation any more.
+  // Returns whether the memory of all operations is free: neither the pipe nor a remote write touches it.
   bool settled() const { return pipe_over && (writes_over || !remote); }
 };
 
@@ -208,7 +208,8 @@ void StreamChannel::writes_over() {
   settle();
 }
 
-// Ends the operations of a failed or closed channel that had to wait for remote writes.
+// After a failure or a close, some operations must wait for remote writes. This ends these operations if the
+// writes are over.
 void StreamChannel::settle() {
   State& state = *state_;
   if (!state.settled()) return;
@@ -248,7 +249,7 @@ void StreamChannel::end_pipe() {
   close_pipe();
 }
 
-// Ends the channel when the peer is gone, or has noticed that this rank has left.
+// Fails the channel with `why`. If the channel has already failed or been closed, this only ends its pipe.
 void StreamChannel::end(const Status& why) {
   if (state_->status.ok()) {
     fail(why);

@@ -14,10 +14,10 @@ namespace tutti {
 class RemoteMemory;
 
 // A `StreamChannel` implements the message protocol over any ordered pipe of frames (a socket, a ring in
-// shared memory, a queue). Small messages are sent eagerly, within the peer's credit. A large message is
-// announced by a request, and sent once the peer has answered with a clear. Fragments of several large
-// messages take turns. A transport's channel derives from `StreamChannel`, and only has to move frames. The
-// comments below call the derived class the pipe.
+// shared memory, a queue). Small messages are sent eagerly, as far as the peer's credit permits. A large
+// message is announced by a request, and sent once the peer has answered with a clear. Fragments of several
+// large messages take turns. A transport's channel derives from `StreamChannel`, and only has to move frames.
+// The comments below call the derived class the pipe.
 //
 // A pipe that can write into the peer's memory calls `write_remotely`. Then large messages are answered with
 // grants in place of clears (docs/seams/grants.md).
@@ -64,8 +64,8 @@ class StreamChannel : public Channel {
   // --- the pipe calls, to send ---
 
   bool has_frames() const;
-  // Returns whether frames other than messages and the goodbye must be sent: an abort, say. Such frames are
-  // worth a connection even if `status()` is no longer ok.
+  // Returns whether there are frames to send other than messages and the goodbye: an abort, say. Such frames
+  // are worth a connection even if `status()` is no longer ok.
   bool has_urgent_frames() const;
   // Returns the next frame to write, or null. It stays valid until `frame_written`. The pipe may hold several
   // frames, and must write them in order. Each call may take a fragment of a large message. So if a pipe
@@ -77,12 +77,13 @@ class StreamChannel : public Channel {
 
   // Announces, before the first frame, that this pipe writes remotely and that the peer's pipe does too.
   // `next_frame` may then return frames whose `route` is `remote_write`. The pipe writes their payload to
-  // their `place`, and sends their header so that it arrives after these bytes. It calls `frame_written` when
-  // the payload is no longer read, however late. `memory` must outlive the channel.
+  // their `place`, and sends their header so that it arrives after these bytes. It calls `frame_written` only
+  // when the write no longer reads the payload, even if that is much later. `memory` must outlive the
+  // channel.
   void write_remotely(RemoteMemory& memory);
-  // Says that none of this pipe's remote writes is under way, and that none of the peer's can arrive any
-  // more. Then the operations that waited for remote writes end. The pipe calls this once, during or after
-  // `close_pipe`. The destructor of a derived class must wait until it can make this call.
+  // Tells the channel that all remote writes are over: this pipe's writes have ended, and the peer's writes
+  // can no longer arrive. The operations that waited for remote writes then end. The pipe calls this once,
+  // during or after `close_pipe`. The destructor of a derived class must wait until it can make this call.
   void writes_over();
 
   // --- the pipe calls, to receive; frames in order ---
@@ -96,16 +97,17 @@ class StreamChannel : public Channel {
   // cancelled in between.
   std::span<std::byte> direct();
   void direct_filled(std::size_t bytes);
-  // Takes payload bytes from the pipe's own memory, but no more than `payload_left`. Returns how many it
-  // took: all of them, except that a reduction leaves an incomplete last element. The pipe must keep the
-  // bytes of that element, and pass them again in front of the next ones.
+  // Takes payload bytes from the pipe's own memory, at most `payload_left` of them. Returns how many it took.
+  // A reduction does not take an incomplete element at the end. The pipe must keep the bytes of that element,
+  // and pass them again in front of the next ones.
   std::size_t consume(std::span<const std::byte> bytes);
   // Returns how many bytes of the frame's payload have not arrived yet, including those of a payload that
   // will be discarded. If it is zero, the next bytes are a header.
   std::size_t payload_left() const;
 
-  // Permits payloads on stripes (connections beside the first one), which the peer announces. A channel that
-  // has stripes must call this before it reads. Without this call, such an announcement breaks the protocol.
+  // Permits payloads on stripes (connections beside the first one). The peer announces each of these payloads
+  // in a header on the first connection. A channel that has stripes must call this before it reads. Without
+  // this call, such a header breaks the protocol.
   void accept_stripes();
   // These do for payloads on a stripe what the functions above do for payloads that follow their headers.
   // Stripes are numbered from 1. The payloads on a stripe arrive in the order in which `begin_frame` saw
@@ -118,9 +120,10 @@ class StreamChannel : public Channel {
 
   // --- the pipe calls, at the end ---
 
-  // Ends the channel because the pipe broke, was closed by the peer, or could not be made. After a goodbye of
-  // either side this is a clean end. This function calls `close_pipe`. A pipe that can no longer be written
-  // must be read to its end first: the last frames from the peer may be its goodbye, or say why it has ended.
+  // Ends the channel. The pipe calls this when it broke, was closed by the peer, or could not be made. After
+  // a goodbye of either side this is a clean end. This function calls `close_pipe`. A pipe that can no longer
+  // be written must be read to its end first: the last frames from the peer may be its goodbye, or say why it
+  // has ended.
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }

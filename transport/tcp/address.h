@@ -27,8 +27,8 @@ struct Address {
 
 std::string format(const Address& address);
 std::string format_endpoints(const std::vector<Endpoint>& endpoints);
-// Returns nothing if the text does not have that form. The text is from a peer, so everything is checked, and
-// at most 16 endpoints are taken.
+// Returns nothing if the text does not have the form of an `Address` (above), or has more than 16 endpoints.
+// The text is from a peer, so every part is checked.
 std::optional<Address> parse_address(std::string_view text);
 // Returns nothing if the peer has published no valid address.
 std::optional<Address> published_by(const PeerInfo& peer);

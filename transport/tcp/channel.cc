@@ -24,8 +24,8 @@ constexpr std::size_t direct_bytes = 4096;
 // At most this many bytes are read at once when a header is due. So most of a large payload is left to the
 // next call, which reads it directly into the receive's memory. That costs less than copying it.
 constexpr std::size_t header_read_bytes = 16 * 1024;
-// At most this many bytes are read after a large payload: the next header, and perhaps a small frame. More
-// would have to be copied.
+// At most this many bytes are read after a large payload: the next header, and perhaps a small frame. Any
+// further bytes would probably belong to the next large payload, and would have to be copied.
 constexpr std::size_t behind_direct_bytes = 2048;
 // A rank may send messages to one peer without waiting for anything in between. The first `sent_at_once` of
 // them leave at once, and the later ones are coalesced (see below).
@@ -138,7 +138,8 @@ void Channel::write_frames() {
     if (!open_ || held_count_ == 0) break;
     coalesce();
     const std::size_t written = budget == 0 ? 0 : write_held(write_error_);
-    // Frames that the peer sent before the connection broke must still be read, and may tell why it broke.
+    // A write error does not end the channel yet: frames that the peer sent before the connection broke must
+    // still be read. They may say why it broke.
     if (write_error_ != 0) break;
     if (written == 0) {
       want_writable();
@@ -163,7 +164,7 @@ void Channel::hold_frames() {
   }
 }
 
-// Returns how many bytes the socket took, which is zero if it is full.
+// Writes what is left of the held frames. Returns how many bytes the socket took: zero if the socket is full.
 std::size_t Channel::write_held(int& error) {
   std::array<std::span<const std::byte>, 2 * max_held> parts;
   std::size_t count = 0;
@@ -211,12 +212,12 @@ void Channel::want_writable() {
 // --- coalescing ---
 //
 // A rank may send one small message after the other to a peer without waiting for anything in between (the
-// root of a broadcast, say). It then runs ahead of that peer, so sending each message in a TCP segment of its
-// own, with its own wake-up, only costs both ranks time. So the third and later messages may wait in the
-// kernel until earlier bytes are acknowledged (Nagle's algorithm). Then they leave together. Two rules
-// prevent waits for a delayed acknowledgement. First, the last frame before the waiting ones asks the peer to
-// acknowledge it as soon as it has been read, and so does each waiting frame. Second, as soon as a caller on
-// this rank waits for anything, everything is sent at once.
+// root of a broadcast, say). It then runs ahead of that peer. A TCP segment and a wake-up for each message
+// would only cost both ranks time. So the third and later messages may wait in the kernel until earlier bytes
+// are acknowledged (Nagle's algorithm). Then they leave together. Two rules prevent waits for a delayed
+// acknowledgement. First, some frames ask the peer to acknowledge them as soon as they have been read: the
+// last frame before the waiting ones, and each waiting one. Second, as soon as a caller on this rank waits
+// for anything, everything is sent at once.
 
 void Channel::count(OutgoingFrame& frame) {
   if (counted_at_ != context_.channels.polls) {
@@ -253,8 +254,8 @@ bool Channel::poll() { return open_ && read_frames(); }
 // Reads frames, and returns whether anything arrived.
 bool Channel::read_frames() {
   bool any = false;
-  // Pending bytes must be read even beyond the budget, since the kernel would not announce the rest of a TLS
-  // record again.
+  // The pipe may hold the rest of a TLS record, which the kernel would not announce again. So pending bytes
+  // are read even beyond the budget.
   for (std::size_t budget = read_budget; open_ && (budget > 0 || pipe_.has_pending());) {
     int error = 0;
     std::size_t room = 0;

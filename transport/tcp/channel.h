@@ -14,9 +14,10 @@
 
 namespace tutti::tcp {
 
-// A tcp `Channel` moves frames over one socket and, where that is faster, payloads of large messages over
-// several. The calling thread writes frames as long as the socket takes them. Frames are read when the driver
-// reports that the socket is readable. Large payloads are read directly into the receive's memory.
+// A tcp `Channel` moves frames over one socket. Where that is faster, it spreads the payloads of large
+// messages over several sockets. The calling thread writes frames as long as the socket takes them. Frames
+// are read when the driver reports that the socket is readable. Large payloads are read directly into the
+// receive's memory.
 class Channel final : public StreamChannel,
                       public DescriptorHandler,
                       public ConnectorEvents,
@@ -35,7 +36,7 @@ class Channel final : public StreamChannel,
   // Reads without first asking the kernel whether there is anything to read. Returns whether anything
   // arrived.
   bool poll();
-  // Makes the kernel send the frames that coalescing has left waiting in it.
+  // Makes the kernel send at once the frames that wait because of coalescing.
   void send_at_once();
 
  private:
@@ -63,7 +64,7 @@ class Channel final : public StreamChannel,
   void read_stripe(IncomingStripe& stripe);
   void write_frames();
   void hold_frames();
-  // The next two implement coalescing, which channel.cc explains.
+  // The next two functions implement coalescing, which channel.cc explains.
   void count(OutgoingFrame& frame);
   void coalesce();
   std::size_t write_held(int& error);
@@ -88,7 +89,7 @@ class Channel final : public StreamChannel,
   int write_error_ = 0;
   std::uint64_t counted_at_ = 0;  // Channels::polls when frames were last taken
   unsigned in_a_row_ = 0;         // small messages in a row since `counted_at_`
-  bool asked_ = false;            // whether a frame that asks for an acknowledgement has left since then
+  bool asked_ = false;            // whether the last frame that left since then asks for an acknowledgement
   bool coalescing_ = false;
   bool acknowledges_ = false;  // whether the last frame that arrived asks for an acknowledgement
 

@@ -14,7 +14,7 @@ class Channel;
 // `Channels` lists the channels of one tcp transport, and those among them that the transport must serve when
 // it is polled.
 struct Channels {
-  // With more busy channels than this, polling would cost more than it saves.
+  // Every poll reads the busy channels. With more of them than this, that would cost more than it saves.
   static constexpr std::size_t max_busy = 4;
   struct Busy {
     Channel* channel;
@@ -26,8 +26,9 @@ struct Channels {
     std::erase(coalescing, &channel);
     std::erase_if(busy, [&channel](const Busy& each) { return each.channel == &channel; });
   }
-  // Makes every poll read this channel's socket for a while, since bytes have arrived there. That saves one
-  // of two system calls, namely the one that asks whether there is anything to read.
+  // Makes every poll read this channel's socket for a while. Bytes have just arrived there, so more are
+  // likely to follow. Each read then takes one system call, not two: the transport does not ask first whether
+  // there is anything to read.
   void expect_more(Channel& channel) {
     if (busy.size() >= max_busy) return;
     const auto same = [&channel](const Busy& each) { return each.channel == &channel; };

@@ -12,13 +12,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A peer counts as dead once this many rounds are refused, with pauses of 10, 20, 40 and 80 ms between them.
+// A round tries each address of the peer once. A peer counts as dead after this many rounds in a row in which
+// every address refused. The pauses between these rounds are 10, 20, 40 and 80 ms.
 constexpr int refused_rounds_until_lost = 5;
-// A peer counts as unreachable once the network rejects this many rounds, with further pauses of 160, 320 and
-// 640 ms.
+// A peer counts as unreachable after this many rounds in a row in which the network rejected every attempt.
+// The further pauses are 160, 320 and 640 ms.
 constexpr int rejected_rounds_until_lost = 8;
-// The peer answers `wait` while its own connection is on its way. If that has not arrived after this pause,
-// the next attempt begins.
+// The peer answers `wait` while its own connection is on its way. If the peer's connection has not arrived
+// after this pause, this rank makes its next attempt.
 constexpr milliseconds pause_for_theirs{100};
 
 constexpr const char* firewall_hint =
@@ -32,7 +33,8 @@ bool is_rejection(const asio::error_code& error) {
 }
 
 // Returns the time limit for one attempt. Without a limit, an attempt would last too long on a network where
-// packets vanish. Between two attempts, the peer's own attempts get a chance (see Channel::judge_incoming).
+// packets vanish. Between two attempts, this rank welcomes an attempt of the peer (see
+// Channel::judge_incoming).
 std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
 }

@@ -17,8 +17,9 @@ class ConnectorEvents;
 // A `Connector` tries to connect to one peer, address by address, round after round, until the peer answers
 // `welcome` or the deadline has passed. The destructor ends the attempts.
 //
-// Refused connections are not retried for long: the peer's listener existed before its address was known, so
-// the peer must have ended. When descriptors or local ports run out, later rounds may succeed.
+// A peer listens before its address is known. So if it refuses connections, it has probably ended, and the
+// attempts stop after a few rounds. If descriptors or local ports run out, the attempts continue until the
+// deadline, since a later round may succeed.
 class Connector final : public DescriptorHandler, public Timer {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
@@ -75,8 +76,8 @@ class Connector final : public DescriptorHandler, public Timer {
   std::array<std::byte, answer_bytes> answer_{};
 };
 
-// `ConnectorEvents` is notified once, when connecting has ended. It may destroy the connector during the
-// call.
+// `ConnectorEvents` is notified once, when the connector has succeeded or has given up. It may destroy the
+// connector during the call.
 class ConnectorEvents {
  public:
   virtual ~ConnectorEvents() = default;

@@ -8,8 +8,9 @@
 namespace tutti::tcp {
 namespace {
 
-// The line end in both magic numbers reveals a gateway that converts line ends. The two numbers differ, since
-// a socket that connects to a local port without a listener can end up connected to itself.
+// The line end in both magic numbers reveals a gateway that converts line ends. A socket that connects to a
+// local port without a listener can end up connected to itself. It then reads its own hello, which must not
+// pass for an answer. So the two numbers differ.
 constexpr char hello_magic[magic_bytes + 1] = "tutti?\r\n";
 constexpr char answer_magic[magic_bytes + 1] = "tutti!\r\n";
 

@@ -18,7 +18,7 @@ struct Hello {
   std::uint32_t version = 0;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  std::uint32_t stripe = 0;  // the number of a stripe for `from`'s payloads; 0: the connection for frames
+  std::uint32_t stripe = 0;  // the number of a stripe for `from`'s payloads, or 0 for the first connection
   // These are the nonces of the addresses that both ranks have published. They show that each rank is the
   // very process that the other rank's table lists.
   std::uint64_t from_nonce = 0;
@@ -42,12 +42,13 @@ inline constexpr std::size_t magic_bytes = 8;
 
 std::array<std::byte, hello_bytes> encode(const Hello& hello);
 std::array<std::byte, answer_bytes> encode(Verdict verdict);
-// These return nothing if the bytes are not a hello, or not an answer. The caller must check
-// `Hello::version`. If it differs from `handshake_version`, the fields after it are meaningless.
+// `decode_hello` returns nothing if the bytes are not a hello, and `decode_answer` if they are not an answer.
+// The caller must check `Hello::version`. If it differs from `handshake_version`, the fields after it are
+// meaningless.
 std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> from);
 std::optional<Verdict> decode_answer(std::span<const std::byte, answer_bytes> from);
-// Returns whether the bytes so far could be the start of a hello, so that other programs are recognised by
-// their first bytes.
+// Returns whether `bytes`, the first ones that have arrived, could be the start of a hello. If not, the
+// connection is from another program.
 bool begins_like_hello(std::span<const std::byte> bytes);
 
 }  // namespace tutti::tcp

@@ -25,8 +25,9 @@ struct Options {
   // This is the size in bytes of the kernel's buffer for each direction of a connection. Zero leaves the size
   // to the kernel, which adapts it.
   int socket_buffer = 0;
-  // This many connections share the payloads of large messages to each peer. For messages from the peer, the
-  // peer makes connections of its own. Zero means one for each pair of addresses.
+  // This rank sends the payloads of large messages to a peer over this many connections. For messages from
+  // the peer, the peer makes connections of its own. Zero means as many as this rank or the peer has
+  // addresses, whichever number is smaller.
   int sockets = 0;
   // This is the `setting` of `Congestion` (congestion.h).
   std::string congestion = {};

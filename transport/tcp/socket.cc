@@ -14,9 +14,9 @@
 namespace tutti::tcp {
 namespace {
 
-// Heartbeats detect dead hosts. These options only ensure that no connection stays open forever. The times
-// are this long because a peer that does not read for a while (in a debugger, or in a long computation
-// without a background thread) is not dead.
+// The control plane's heartbeats detect dead hosts. These options only ensure that no connection stays open
+// forever. The times are this long because a peer that does not read for a while (in a debugger, or in a long
+// computation without a background thread) is not dead.
 constexpr int keepalive_idle_s = 30;
 constexpr int keepalive_interval_s = 10;
 constexpr int keepalive_probes = 6;

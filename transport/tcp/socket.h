@@ -40,10 +40,10 @@ std::optional<Endpoint> remote_endpoint(int descriptor);
 // eventually.
 void tune(int descriptor);
 // Chooses whether small writes wait in the kernel until the earlier ones are acknowledged. If `on` is false,
-// those that are waiting are sent at once.
+// the kernel also sends the waiting ones at once.
 void set_nagle(int descriptor, bool on);
-// Makes the kernel acknowledge at once the bytes that have been read, instead of together with the next bytes
-// that are sent.
+// Makes the kernel acknowledge the bytes that have been read. The acknowledgement leaves at once, and does
+// not wait for bytes that this side sends.
 void acknowledge(int descriptor);
 // Sets the congestion control of a socket, before or after it connects. Does nothing if the name is empty or
 // the kernel refuses it.

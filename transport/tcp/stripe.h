@@ -69,13 +69,13 @@ class IncomingStripe final : public DescriptorHandler {
 
   Status watch();
   void close();
-  // Returns whether it holds bytes that the driver will not announce again.
+  // Returns whether this stripe holds bytes that the driver will not announce again.
   bool has_pending() const { return pipe_.has_pending(); }
   // Reads bytes into `place`, and returns how many. Zero means that there are none, or that the connection
   // has ended and the channel was notified.
   std::size_t read(std::span<std::byte> place);
-  // Stops watching for bytes if `on` is set, and otherwise starts again. A payload that no header has
-  // announced yet cannot be read, and must not keep the driver busy.
+  // Stops watching for bytes if `on` is set, and otherwise starts again. A payload must not be read before
+  // its header has arrived. Until then its bytes must not wake the driver again and again.
   void pause(bool on);
   std::uint8_t number() const { return number_; }
 

@@ -14,8 +14,8 @@
 namespace tutti::tcp {
 namespace {
 
-// After this many polls in a row that found nothing, a channel is no longer busy. That many polls take a few
-// hundred microseconds.
+// After this many polls in a row that found nothing, a channel is no longer busy (`Channels::Busy`). That
+// many polls take a few hundred microseconds.
 constexpr unsigned misses_until_idle = 1000;
 
 bool all_loopback(const std::vector<Endpoint>& endpoints) {
@@ -97,7 +97,7 @@ Status Transport::listen_on(const std::string& bind_address, const std::string& 
   return Status();
 }
 
-// The answer is symmetrical, since this rank's own addresses must meet the same condition as the peer's.
+// Both ranks get the same answer, since the condition covers the addresses of both.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto address = published_by(peer);
   if (!address) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);

@@ -83,8 +83,8 @@ def init(
 
     `timeout` limits the wait for the other processes, in seconds. When it expires, a TimeoutError names the ranks
     that have not arrived. `transports` lists the transports to use ("shm", "tcp"), in order of preference. "auto"
-    alone means all that work here. If the list is empty, TUTTI_TRANSPORTS decides, or else all that work here are
-    used.
+    alone means all that work here. If the list is empty, TUTTI_TRANSPORTS decides. If that is not set either, all that
+    work here are used.
     """
     global _world
     communicator = _core.init(url, rank, world_size, timeout, list(transports))

@@ -1,5 +1,6 @@
 """`python -m tutti rank` and `python -m tutti world_size` print this process's place among the ranks, for shell
-scripts. Everything else goes to the command `tutti`, which is part of the package: `python -m tutti run -n 4 ...`."""
+scripts. All other arguments are passed to the command `tutti`, which is part of the package:
+`python -m tutti run -n 4 ...`."""
 
 import os
 import sys

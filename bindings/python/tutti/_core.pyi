@@ -13,12 +13,13 @@ ANY_TAG: int
 # An `Array` is any object with the buffer protocol or __dlpack__.
 Array = Any
 Op = Union["ReduceOp", str]
-# Takes left, right, out and the name of the element type. Writes left[i] op right[i] to out[i].
+# A `UserFunction` takes left, right, out and the name of the element type. It writes left[i] op right[i] to out[i].
 UserFunction = Callable[[memoryview, memoryview, memoryview, str], None]
 
-# Every operation accepts these keyword arguments. `stream` is the address of a CUDA stream, which only a library that carries out
-# whole collectives can follow. `region` is the address of a registered region, which nothing uses. A call with a stream that
-# nothing can follow, or with a region, raises `UnsupportedError`. `send`, `recv` and `batch` ignore `algorithm`.
+# Every operation accepts these keyword arguments. `stream` is the address of a CUDA stream. Only a library that carries out
+# whole collectives can make a call follow a stream. `region` is the address of a registered region; nothing uses it yet. A call
+# with a stream that nothing can follow, or with a region, raises `UnsupportedError`. `send`, `recv` and `batch` ignore
+# `algorithm`.
 class _How(TypedDict, total=False):
     timeout: Optional[float]
     algorithm: Optional[str]

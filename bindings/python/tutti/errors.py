@@ -20,7 +20,7 @@ class TimeoutError(Error, builtins.TimeoutError):
 
 
 class PeerLostError(Error, ConnectionError):
-    """A rank has died, frozen or been cut off. The message names it."""
+    """A rank has died, frozen or been cut off. The message names the rank."""
 
     code = "peer_lost"
 
@@ -32,7 +32,7 @@ class AbortedError(Error):
 
 
 class MismatchError(Error):
-    """Ranks made different calls. The message describes two of them."""
+    """Ranks made different calls. The message describes two of these calls."""
 
     code = "mismatch"
 
@@ -56,7 +56,7 @@ class InvalidArgumentError(Error, ValueError):
 
 
 class UnsupportedError(Error, TypeError):
-    """The request is not supported, such as this operation on this type."""
+    """The request is not supported: for example, this operation on elements of this type."""
 
     code = "unsupported"
 

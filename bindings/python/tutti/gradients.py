@@ -37,7 +37,8 @@ class GradientReducer:
         communicator: the ranks to average over. Each of them makes a reducer with the same shapes.
         shapes: the shape of each gradient.
         dtype: the type of all gradients: "float32", or anything that numpy.dtype accepts and tutti supports.
-        bucket_bytes: the size of a bucket in bytes. Small buckets start earlier; large ones cost less for each byte.
+        bucket_bytes: the size of a bucket in bytes. The reduction of a small bucket starts earlier; a large bucket
+            costs less for each byte.
         mean: whether to divide by the number of ranks.
     """
 
@@ -72,7 +73,7 @@ class GradientReducer:
                 bucket_of[i] = bucket
                 start += sizes[i]
         self._bucket_of = bucket_of
-        #: One array for each shape. The program writes its gradient there; after `wait` it holds the mean (or the sum).
+        #: One array for each shape. The program writes a gradient into it. After `wait` it holds the mean (or the sum).
         self.gradients: Tuple["numpy.ndarray", ...] = tuple(gradients)
 
     def _group(self, sizes: Sequence[int], bucket_bytes: int) -> List[List[int]]:
@@ -102,8 +103,8 @@ class GradientReducer:
         self._works.append(self._communicator.all_reduce(bucket.memory, op=self._op))
 
     def wait(self) -> None:
-        """Waits until all gradients are reduced, even those not marked by `ready`. Raises an error if an operation
-        failed. After `wait`, the next step may begin."""
+        """Reduces the remaining gradients, even those that `ready` has not marked, and waits until all are reduced.
+        Raises an error if an operation failed. After `wait`, the next step may begin."""
         for bucket in self._buckets[self._next :]:
             self._start(bucket)
         works, self._works, self._next = self._works, [], 0

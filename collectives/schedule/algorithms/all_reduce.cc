@@ -22,7 +22,7 @@ struct Groups {
     const int border = larger * (least + 1);
     return rank < border ? rank / (least + 1) : larger + (rank - border) / least;
   }
-  // Returns whether each block of `span` groups is on one host.
+  // Returns whether the ranks of each block of `span` consecutive groups are all on one host.
   bool within_hosts(int span, const Topology* topology) const {
     if (topology == nullptr) return true;
     if (!topology->regular()) return false;

@@ -17,9 +17,9 @@ void for_digit_runs(int p, int k, int place, int digit, Function function) {
 }
 
 // This is the algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997). Each block has to travel some number
-// of ranks to its destination. It takes one hop for each base-k digit of that number. All blocks with the
-// same digit are sent in one message. Cost: ceil(log_k p) rounds of k-1 messages of about n p / k bytes,
-// packed and unpacked.
+// of ranks to its destination. It takes one hop for each base-k digit of that number that is not zero. All
+// blocks with the same digit are sent in one message. Cost: ceil(log_k p) rounds of k-1 messages of about n
+// p/k bytes, which are packed and unpacked.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -79,8 +79,8 @@ int partner_of(int rank, int round, int size) {
 }
 
 // Sends every block directly to its destination. A rank exchanges blocks with up to `tuning.window` partners
-// at a time. If `set_aside` (in place), the outgoing block is first copied to scratch, since the partner's
-// block replaces it. Cost: p-1 messages, overlapping; (p-1) n bytes.
+// at a time. If `set_aside` is true (in place), the outgoing block is first copied to scratch, since the
+// partner's block replaces it. Cost: p-1 messages, overlapping; (p-1) n bytes.
 void exchange(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning, const Blocks& sent,
               const Blocks& received, bool set_aside) {
   const std::uint64_t window = std::max<std::uint64_t>(tuning.window, 1);
@@ -108,7 +108,7 @@ void pairwise(ScheduleBuilder& builder, const Problem& problem, const Tuning& tu
   exchange(builder, problem, tuning, blocks, blocks, problem.in_place);
 }
 
-// In place, blocks of different sizes overlap each other, so all of them are first copied to scratch.
+// In place, received blocks overwrite the input, so all blocks are first copied to scratch.
 void pairwise_v(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Blocks sent = Blocks::packed(problem.input_counts);
   if (problem.in_place) {

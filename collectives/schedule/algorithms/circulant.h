@@ -3,14 +3,14 @@
 #include "collectives/schedule/algorithms/layout.h"
 
 // These are the reduce-scatter of Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms"
-// (2024), and its mirror image, the all-gather of Bruck et al. (1997). They use a circulant graph. For every
-// p, they need only ceil(log2 p) rounds, and send the least possible volume. Blocks stay in their places in
-// the vector, so they need not be rotated at the end. If a round's blocks wrap around the end of the vector,
-// they are sent as two messages.
+// (2024), and its mirror image, the all-gather of Bruck et al. (1997). Their messages follow a circulant
+// graph. For every p, they need only ceil(log2 p) rounds, and send the least possible volume. Blocks stay in
+// their places in the vector, so they need not be rotated at the end. If a round's blocks wrap around the end
+// of the vector, they are sent as two messages.
 namespace tutti {
 
-// Combines block i of the inputs of all ranks into `result` on rank i. `work` holds all blocks and takes
-// partial sums; it may be the output, and `result` may be this rank's block of it. Needs a commutative
+// Combines block i of the inputs of all ranks into `result` on rank i. `work` has room for all blocks, and
+// holds partial sums. It may be the output, and `result` may be this rank's block of it. Needs a commutative
 // operation. Cost: ceil(log2 p) rounds; (p-1)/p of the vector is sent and combined.
 void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Blocks& blocks,
                               const Slice& work, const Slice& result);

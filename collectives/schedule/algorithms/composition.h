@@ -15,7 +15,7 @@ namespace tutti {
 
 // A `Position` is this rank's place among several hosts. Algorithms that are composed of others need it: some
 // of their parts run among the ranks of a host, the rest between hosts. A host's leader is its first rank.
-// But if `rooted`, the leader of the root's host is the root.
+// But if `rooted` is true, the leader of the root's host is the root.
 struct Position {
   explicit Position(const Problem& problem, bool rooted = false);
   int local_size() const { return static_cast<int>(local.size()); }
@@ -29,8 +29,8 @@ struct Position {
   std::vector<int> leaders;  // by host
 };
 
-// Returns a part of the operation: a collective of `kind` over `count` elements among `size` of the ranks.
-// `rank` and `root` are numbers among these ranks.
+// Returns the problem of one part of the operation: a collective of `kind` over `count` elements among `size`
+// of the ranks. `rank` and `root` are numbers among these ranks.
 Problem part_of(const Problem& problem, CollectiveKind kind, int rank, int size, int root,
                 std::uint64_t count);
 // Emits the steps of the algorithm `name` for a part.
@@ -49,7 +49,8 @@ class PartCosts {
   int local_size() const { return problem_.topology->most(); }
   int hosts() const { return problem_.topology->hosts(); }
 
-  // Returns the cost of a part within the host that has the most ranks. All hosts work at the same time.
+  // Returns the cost of a part within the host that has the most ranks. All hosts work at the same time, and
+  // this host takes longest.
   double within(CollectiveKind kind, std::string_view name, double elements) const;
   // Returns the cost of a part between hosts. `width` ranks of each host take part at the same time, and
   // share the host's port.

@@ -27,7 +27,8 @@ struct Path {
   double arrival(double n) const {
     return alpha + n * beta + (n > static_cast<double>(eager) ? handshake : 0);
   }
-  // Returns the seconds from one message to the next. If `combining`, each message is combined on arrival.
+  // Returns the seconds from one message to the next. If `combining` is true, each message is combined on
+  // arrival.
   double pace(double n, bool combining) const {
     const double cores = core + n * (core_byte + (combining ? combine_byte : 0));
     return std::max({gap + n * beta, cores, combining ? n * gamma : 0});
@@ -58,7 +59,8 @@ class Terms {
     const bool in_order = hosts_ > 1 && problem_.topology->regular();
     return path(hosts_ > 1, in_order ? std::min(reach, crowd_) : crowd_, distance, crowd_, 2);
   }
-  // Returns the path if ranks exchange in pairs whose numbers differ by `distance`, a power of two.
+  // Returns the path if the ranks exchange in pairs. The numbers of the two ranks differ by `distance`, a
+  // power of two.
   Path exchange(int distance) const {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
     return exchange(distance, within);
@@ -98,15 +100,15 @@ class Terms {
   }
   // Returns the seconds until the last segment has passed the last hop of a pipeline. The pipeline has `hops`
   // hops between neighbours. Each hop handles `slices` slices of at most `n` bytes in segments, and combines
-  // them if `combining`.
+  // them if `combining` is true.
   double pipeline(double hops, double slices, double n, bool combining) const {
     const double segment = segment_bytes(n, slices);
     const double segments = slices * pieces(n, segment);
     if (hops <= 0 || segments <= 0) return 0;
     return hops * hop(segment, combining) + (segments - 1) * shift(1).pace(segment, combining);
   }
-  // Returns the seconds of a ring of `steps` steps, each of which moves a block of n bytes in segments. The
-  // ring is limited either by the ports or by the time around it.
+  // Returns the seconds of a ring of `steps` steps, each of which moves a block of n bytes in segments.
+  // Either the pace of the ports or the latency of the hops limits the ring.
   double ring(double steps, double n, bool combining) const {
     const double segment = segment_bytes(n, 4 * p());
     const double segments = pieces(n, segment);
@@ -128,8 +130,8 @@ class Terms {
     const double near = path(false, 1, 1, crowd_, 2).arrival(n) + (combining ? model_.gamma * n : 0);
     return near + (far - near) / crowd_;
   }
-  // Returns the seconds of the rounds of circulant.h over a vector of n bytes. Each round has up to two
-  // messages, which are combined if `combining`.
+  // Returns the seconds of the rounds that circulant.h describes, over a vector of n bytes. Each round has up
+  // to two messages, which are combined if `combining` is true.
   double circulant(double n, bool combining) const {
     double seconds = 0;
     for (int span = problem_.size; span > 1; span = (span + 1) / 2) {

@@ -6,7 +6,8 @@ namespace tutti {
 
 struct Algorithm;
 
-// These functions return the algorithms that the files of this folder define. `algorithms()` joins them.
+// Each function returns the algorithms that a file of this folder defines. `algorithms()` joins all of them
+// in one list.
 std::span<const Algorithm> all_reduce_algorithms();
 std::span<const Algorithm> reduce_algorithms();
 std::span<const Algorithm> broadcast_algorithms();

@@ -19,7 +19,8 @@ Slice own_side(std::uint64_t count) {
   return gathers<flow> ? input(0, count) : output(0, count);
 }
 
-// Emits one message of a rank with its parent, or with a child.
+// Emits the one message between this rank and `peer`, as a send or as a receive. If `towards_root`, the peer
+// is this rank's parent (or the root itself); otherwise it is a child.
 template <Flow flow>
 void message(ScheduleBuilder& builder, int peer, const Slice& slice, bool towards_root) {
   if (gathers<flow> == towards_root) {
@@ -29,9 +30,9 @@ void message(ScheduleBuilder& builder, int peer, const Slice& slice, bool toward
   }
 }
 
-// Moves blocks along a binomial tree, or for radix k > 2 a k-nomial one. Its subtrees are contiguous for
-// every root, so no data needs to be rotated (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages, (p-1)
-// n bytes at the root.
+// Moves blocks along a binomial tree (a k-nomial tree if the radix k is larger than 2). Whatever the root,
+// each subtree is a contiguous range of ranks, so no data needs to be rotated (see tree.h). Cost: ceil(log_k
+// p) rounds of k-1 messages; (p-1) n bytes pass through the root.
 template <Flow flow>
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
@@ -72,8 +73,8 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return seconds;
 }
 
-// Every rank exchanges a message with the root, even if its block is empty, since only the root knows all
-// counts. Cost: p-1 messages through one port.
+// Every other rank exchanges one message with the root, even if its block is empty. The _v kinds cannot use a
+// tree, since only the root knows all counts. Cost: p-1 messages through the root's port.
 template <Flow flow>
 void linear(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   if (problem.rank != problem.root) {

@@ -41,7 +41,7 @@ std::uint64_t Blocks::largest() const {
 Segments::Segments(const Problem& problem, const Tuning& tuning, std::uint64_t largest, std::uint64_t passes)
     : unit_(std::max<std::uint64_t>(largest, 1)) {
   if (tuning.segment_bytes == 0) return;
-  // The unit is a power of two, so that segments stay aligned.
+  // `allowed` is a power of two. So the segments stay aligned if `largest` is a power of two as well.
   const std::uint64_t allowed = std::bit_floor(std::max<std::uint64_t>(max_segments / passes, 1));
   const std::uint64_t least = largest / allowed + (largest % allowed != 0 ? 1 : 0);
   const std::uint64_t wanted = std::max<std::uint64_t>(tuning.segment_bytes / problem.element_size, 1);
@@ -60,8 +60,8 @@ Slice Slots::next(std::uint64_t count) {
 
 Alternation::Alternation(ScheduleBuilder& builder, const Problem& problem, int stages)
     : builder_(builder), count_(problem.count), left_(stages), current_(input(0, count_)) {
-  // The last stage writes to the output. Counting backwards from it, the stages write to output and scratch
-  // in turn.
+  // The last stage writes to the output, the stage before it to scratch, the one before that to the output,
+  // and so on.
   if (stages >= 2) spare_ = builder_.scratch(count_);
   next_ = stages % 2 == 1 ? output(0, count_) : spare_;
   if (stages == 0) {

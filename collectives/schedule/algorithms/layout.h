@@ -17,11 +17,12 @@ inline Slice sub_slice(const Slice& whole, std::uint64_t offset, std::uint64_t c
   return {whole.buffer, whole.offset + offset, count, whole.owner};
 }
 
-// Returns the rank that is `shift` further on, where rank 0 follows the last rank. `shift` may be negative,
-// down to -`size`.
+// Returns the rank that is `shift` places after `rank`, where rank 0 comes after the last rank. `shift` may
+// be negative, but not below -`size`.
 inline int shifted(int rank, int shift, int size) { return (rank + shift + size) % size; }
 
-// Returns the k of k-nomial patterns. It is limited to useful values, whose products with p fit into an int.
+// Returns the k of k-nomial patterns. It is at least 2. It is at most 64, so that its product with the number
+// of ranks fits into an int.
 inline int radix_of(const Tuning& tuning) {
   return static_cast<int>(std::clamp<std::uint32_t>(tuning.radix, 2, 64));
 }
@@ -39,7 +40,8 @@ class Blocks {
   std::uint64_t total() const { return offsets_.back(); }
   std::uint64_t largest() const;
 
-  // These two functions return block i, or the blocks [first, last), of a slice that holds all of them.
+  // `whole` must hold all blocks. The first function returns block i of it, the second the blocks [first,
+  // last).
   Slice of(const Slice& whole, int i) const { return sub_slice(whole, offset(i), count(i)); }
   Slice of(const Slice& whole, int first, int last) const {
     return sub_slice(whole, offset(first), offset(last) - offset(first));
@@ -55,8 +57,7 @@ class Blocks {
 class Segments {
  public:
   // Cuts slices of at most `largest` elements into units of tuning.segment_bytes. A rank handles `passes`
-  // such slices. The units are enlarged so that a schedule stays within about 4,096 steps, however long the
-  // vectors are.
+  // such slices. For long vectors the units are larger, so that a schedule has at most about 4,096 steps.
   Segments(const Problem& problem, const Tuning& tuning, std::uint64_t largest, std::uint64_t passes = 1);
 
   std::uint64_t unit() const { return unit_; }
@@ -71,8 +72,8 @@ class Segments {
   std::uint64_t unit_;
 };
 
-// `Slots` is scratch that a pipeline uses repeatedly. The dependencies that `ScheduleBuilder` derives make a
-// step wait until its slot is free.
+// `Slots` is scratch memory that the segments of a pipeline use in turn. A step waits until its slot is free,
+// since `ScheduleBuilder` derives this dependency.
 class Slots {
  public:
   Slots(ScheduleBuilder& builder, std::uint64_t count, std::uint64_t slots);
@@ -90,8 +91,8 @@ class Alternation {
  public:
   Alternation(ScheduleBuilder& builder, const Problem& problem, int stages);
   const Slice& current() const { return current_; }
-  // Returns the slice that the next stage must write. `advance` must be called once the steps of that stage
-  // are emitted.
+  // Returns the slice that the next stage must write. After it has emitted the steps of that stage, the
+  // algorithm must call `advance`.
   const Slice& next() const { return next_; }
   void advance();
 

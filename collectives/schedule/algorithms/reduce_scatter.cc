@@ -18,15 +18,16 @@ double total_bytes(const Problem& problem) {
 }
 
 // This is the recursive halving of Iannello, "Efficient algorithms for the reduce-scatter operation in LogGP"
-// (1997), as in Thakur, Rabenseifner, Gropp (2005). It needs p to be a power of two. The furthest partners
-// come first, so every round's blocks are contiguous. Cost: log2 p rounds, (p-1) n bytes, (p-1) n combined.
+// (1997), as in Thakur, Rabenseifner, Gropp (2005). It needs p to be a power of two. The most distant
+// partners exchange first, so the blocks of every round are contiguous. Cost: log2 p rounds, (p-1) n bytes,
+// all of which are combined.
 void recursive_halving(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int p = problem.size;
   const Blocks blocks = blocks_of(problem);
   const Slice result = output(0, problem.count);
   if (p == 1) builder.copy(blocks.in_input(0), result);
-  // `work` has the partial sums of the half that this rank keeps. Its offsets count from the start of that
-  // half.
+  // After the first round, this rank keeps half of the blocks. `work` has the partial sums of that half; its
+  // offsets count from the first block of that half.
   const int kept_first = problem.rank & (p / 2);
   const Slice work = builder.scratch(p > 2 ? blocks.total() / 2 : 0);
   for (int half = p / 2; half >= 1; half /= 2) {
@@ -54,7 +55,7 @@ double recursive_halving_cost(const Problem& problem, const Tuning& tuning, cons
 }
 
 // This is the circulant reduce-scatter (see circulant.h). Cost: ceil(log2 p) rounds of up to two messages,
-// (p-1) n bytes, (p-1) n combined.
+// (p-1) n bytes, all of which are combined.
 void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = blocks_of(problem);
   const Slice work = builder.scratch(problem.size > 2 ? blocks.total() : 0);
@@ -66,9 +67,10 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
   return terms.circulant(total_bytes(problem), true);
 }
 
-// Sends every block directly to its owner. The owner starts with its own operand and combines outwards: with
-// the next rank on the right, then on the left, and so on. So operands are combined in rank order, and no
-// sender has to wait for another rank. Cost: p-1 messages, overlapping; (p-1) n bytes, (p-1) n combined.
+// Sends every block directly to its owner. The owner starts with its own operand. Then it combines the
+// operand of the next higher rank, of the next lower rank, and so on outwards. So operands are combined in
+// rank order, and no sender has to wait for another rank. Cost: p-1 messages that overlap, (p-1) n bytes, all
+// of which are combined.
 void pairwise(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -96,8 +98,8 @@ double pairwise_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return terms.reducing_burst(terms.p() - 1, total_bytes(problem) / terms.p(), terms.shift(problem.size));
 }
 
-// Sends partial sums once around the ring, in segments; each block ends at its owner. Cost: p-1 steps between
-// neighbours, (p-1) n bytes, (p-1) n combined.
+// Each block's partial sum goes around the ring once, in segments, and ends at the block's owner. Cost: p-1
+// steps between neighbours, (p-1) n bytes, all of which are combined.
 void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

@@ -25,8 +25,8 @@ void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tunin
 
 double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
-  // Low ranks run ahead, and their messages delay messages that are needed sooner. In the simulator, each
-  // round is delayed by half of the time that n bytes take.
+  // Low ranks run ahead, and their early messages delay messages that are needed sooner. In the simulator,
+  // this delays each round by half of the time that n bytes take.
   double seconds = 0;
   for (int distance = 1; distance < problem.size; distance *= 2) {
     const Path path = terms.shift(distance);
@@ -35,9 +35,9 @@ double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const Co
   return seconds;
 }
 
-// An exclusive scan keeps two combinations. One includes this rank's input, and other ranks need it. The
-// other does not, and is this rank's result. Rank 0's output is not touched. Cost: ceil(log2 p) rounds of n
-// bytes, each combined twice.
+// In an exclusive scan, a rank keeps two combinations. The one that includes its own input is sent to other
+// ranks. The one without it is the rank's result. Rank 0 has no result, and its output is not touched. Cost:
+// ceil(log2 p) rounds of n bytes, each combined twice.
 void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const int p = problem.size;
@@ -56,7 +56,8 @@ void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tun
       builder.recv_reduce(r - distance, result, result, MessageSide::left);
       continue;
     }
-    // In place, the result still holds this rank's input, which must be combined first.
+    // If the call is in place, `result` still holds this rank's input. The message must not overwrite the
+    // input before it is combined.
     const Slice message = first && !(relays_on && problem.in_place) ? result : arrived.next(n);
     builder.recv(r - distance, message);
     if (relays_on) {
@@ -99,8 +100,8 @@ void scan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& 
   if (r == 0) builder.copy(own, result);
 }
 
-// In the exclusive chain, a rank receives its result. It combines its own input with the result, and passes
-// the combination on.
+// In the exclusive chain, the message that a rank receives is its result. The rank combines that message with
+// its own input, and sends the combination to the next rank.
 void exscan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int r = problem.rank;
   const bool is_last = r + 1 == problem.size;
@@ -114,7 +115,7 @@ void exscan_chain(ScheduleBuilder& builder, const Problem& problem, const Tuning
     const Slice result = segments.at(output(0, problem.count), i);
     Slice outgoing = mine;
     if (r > 0) {
-      // In place, the result's segment still holds this rank's input.
+      // If the call is in place, `result` still holds this rank's input, which is needed below.
       const Slice message = relays && problem.in_place ? arrived.next(mine.count) : result;
       builder.recv(r - 1, message);
       if (!is_last) {

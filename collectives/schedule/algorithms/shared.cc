@@ -6,13 +6,13 @@
 #include "collectives/schedule/algorithms/shared_rounds.h"
 
 // These collectives are for ranks that share memory. Data moves through the windows of the ranks: a rank
-// copies what others need into its own window, and the others read it from there straight into place. All are
-// pipelines of rounds (see Rounds). The rounds are so small that the windows stay in cache. So every input is
-// read from main memory once, and every output is written to it once, which is the least possible. In the
-// costs, "two signals deep" means that the last rank waits for a chain of two signals.
+// copies what others need into its own window, and the others read it from there straight into place. All but
+// the barrier are pipelines of rounds (see Rounds). The rounds are so small that the windows stay in cache.
+// So every input is read from main memory only once, and every output is written to main memory only once. In
+// the costs below, "two signals deep" means that the last rank waits for a chain of two signals.
 //
-// All reductions combine in rank order, so operations need not commute. Either one rank combines a result and
-// the others copy it, or all ranks combine it in the same order. So all ranks get the same bits.
+// All reductions combine in rank order, so operations need not commute. All ranks get the same bits: either
+// one rank computes a result and the others copy it, or all ranks compute it in the same order.
 namespace tutti {
 namespace {
 
@@ -21,8 +21,9 @@ class Operands {
  public:
   Operands(const Rounds& rounds, const Problem& problem) : rounds_(rounds), problem_(problem) {}
 
-  // Combines the operands of ranks [0, last) in lane `lane` of `round` into `out`; `mine` is this rank's own
-  // operand. Intermediate results are written to `spare`, which may equal `out` if `out` is not an operand.
+  // Combines the operands of ranks [0, last) into `out`. This rank's operand is `mine`; those of the other
+  // ranks are in lane `lane` of `round`. Intermediate results are written to `spare`, which may equal `out`
+  // if `out` is not an operand.
   void combine(ScheduleBuilder& builder, std::uint64_t round, std::uint64_t lane, int last, const Slice& mine,
                const Slice& spare, const Slice& out) const {
     const auto operand = [&](int i) {
@@ -42,11 +43,12 @@ class Operands {
   const Problem& problem_;
 };
 
-// Every rank writes its whole vector and combines all vectors. Cost: one signal deep, p n copied or combined.
+// Every rank writes its whole vector to its window, and combines the vectors of all ranks. Cost: one signal
+// deep, p n copied or combined.
 //
-// A rank takes its own operand from its input, not from its lane, since another rank that reads the lane may
-// hold the lane's cache lines. If the input is overwritten before the operand is combined, the rank does take
-// it from the lane.
+// A rank takes its own operand from its input, since other ranks that read its lane may hold the lane's cache
+// lines. It takes the operand from its lane only if the output overwrites the input before that (in place, on
+// ranks above 1).
 void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
   const Operands operands(rounds, problem);
@@ -78,12 +80,13 @@ class Deal {
   std::uint64_t size_;
 };
 
-// This is a reduce-scatter and an all-gather of slices. A rank combines its own slices, round by round, and
-// the others read the result from its window. Lane j of a rank's window holds the operands for rank j; the
-// rank's own lane holds the result. Cost: two signals deep, 3 (p-1)/p n copied or combined.
+// This is a reduce-scatter of slices, then an all-gather of the results. Each rank combines one slice of
+// every round, and the other ranks read the result from its window. Lane j of a rank's window holds that
+// rank's operand for the slice of rank j. The rank's own lane holds its result. Cost: two signals deep, 3
+// (p-1)/p n copied or combined.
 //
-// If `root` is not negative, only that rank gets the result, and it combines its own slices straight into the
-// output.
+// If `root` is not negative, only that rank gets the result. It combines its slice of each round straight
+// into its output.
 void slices(ScheduleBuilder& builder, const Problem& problem, int root) {
   const int r = problem.rank;
   const auto p = static_cast<std::uint64_t>(problem.size);
@@ -128,7 +131,8 @@ void reduce_slices(ScheduleBuilder& builder, const Problem& problem, const Tunin
   slices(builder, problem, problem.root);
 }
 
-// The root combines all ranks' vectors, and only the root waits. Cost: one signal deep, p n at the root.
+// The root combines the vectors of all ranks. The other ranks wait only for room in their windows. Cost: one
+// signal deep, p n combined at the root.
 void reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
@@ -147,7 +151,8 @@ void reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tunin
              });
 }
 
-// The root writes, and all others read. Cost: n copied by each, at the same time.
+// The root writes the vector to its window, and all other ranks read it there. Cost: each rank copies n
+// bytes, at the same time as the others.
 void broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
@@ -179,7 +184,8 @@ RoundsOptions rounds_over(const Blocks& blocks, const Problem& problem, std::uin
   return {.count = blocks.largest(), .lanes = lanes, .depth = depth, .repeatable = even};
 }
 
-// Every rank writes its block, and all others read it. Cost: (p-1) n copied, where n is a block.
+// Every rank writes its block to its window, and all others read it there. Cost: (p-1) n copied, where n is
+// the length of a block.
 void all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem, problem.output_counts);
@@ -196,8 +202,8 @@ void all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
   });
 }
 
-// Every rank writes the operands of the other ranks' blocks, and combines its own block. Cost: 2 (p-1) n
-// copied or combined, where n is a block.
+// Every rank writes its operands for the other ranks' blocks to its window, and combines its own block. Cost:
+// 2 (p-1) n copied or combined, where n is the length of a block.
 void reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const auto me = static_cast<std::uint64_t>(r);
@@ -218,8 +224,8 @@ void reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuni
   });
 }
 
-// Every rank writes the blocks for the others, and all read theirs. Cost: 2 (p-1) n copied, where n is a
-// block.
+// Every rank writes the blocks for the other ranks to its window, and reads its own blocks from their
+// windows. Cost: 2 (p-1) n copied, where n is the length of a block.
 void all_to_all(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem, {});
@@ -241,7 +247,8 @@ void all_to_all(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
   });
 }
 
-// All ranks but the root write their blocks, and the root reads them. Cost: (p-1) n copied at the root.
+// All ranks but the root write their blocks to their windows, and the root reads them there. Cost: (p-1) n
+// copied at the root.
 void gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Blocks blocks = blocks_of(problem, {});
@@ -261,7 +268,8 @@ void gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
              });
 }
 
-// The root writes every rank's block, and the others read theirs. Cost: (p-1) n copied at the root.
+// The root writes the blocks of all other ranks to its window, and each of them reads its block there. Cost:
+// (p-1) n copied at the root.
 void scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Blocks blocks = blocks_of(problem, {});
@@ -285,7 +293,8 @@ void scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
       });
 }
 
-// Every rank writes its vector, and combines the vectors of the ranks before it. Cost: p n at the last rank.
+// Every rank writes its vector to its window, and combines the vectors of the ranks before it. Cost: p n
+// combined at the last rank.
 void scan(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int last = problem.kind == CollectiveKind::scan ? problem.rank + 1 : problem.rank;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
@@ -306,7 +315,8 @@ void barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   for (const int peer : everybody(problem)) builder.await(peer, arrived);
 }
 
-// Returns whether there is room for a cache line in every area that an algorithm may use.
+// Returns whether the algorithms of this file apply: every area that they may use has room for a cache line,
+// and the collective does not use registered memory instead.
 bool windows(const Problem& problem) {
   return problem.window_bytes >= static_cast<std::uint64_t>(problem.size) * 4 * 64 && !problem.registered;
 }

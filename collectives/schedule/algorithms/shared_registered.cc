@@ -7,15 +7,15 @@
 #include "collectives/schedule/registered.h"
 
 // These collectives use memory that all ranks have registered. Nothing is copied into windows: ranks read and
-// write each other's buffers. The vote before them (see SharedExecutor) has told every rank that all others
-// have arrived, so their inputs are complete. At the end, each rank signals that it no longer uses the
-// others' buffers.
+// write each other's buffers. Before such a collective, the ranks vote (see SharedExecutor). The vote tells
+// every rank that all others have called the collective, so all inputs are complete. At the end, each rank
+// signals that it no longer uses the others' buffers.
 namespace tutti {
 namespace {
 
 // Returns the number of elements of a piece. A piece is so small that it stays in the first or second level
-// of cache between being combined and being copied. It also fits the window, where the pieces of more than
-// two ranks are combined.
+// of cache from one step to the next. It also fits the window, which holds the intermediate results if there
+// are more than two ranks.
 std::uint64_t piece_count(const Problem& problem) {
   return std::min<std::uint64_t>(32 * 1024, problem.window_bytes) / problem.element_size;
 }
@@ -25,7 +25,8 @@ Slice of(int owner, Slice slice) {
   return slice;
 }
 
-// Emits `body(first, count)` for each piece of `part`. All whole pieces are one repeated sequence of steps.
+// Emits `body(first, count)` for each piece of `part`. The whole pieces share one sequence of steps, which is
+// repeated.
 template <class Body>
 void in_pieces(ScheduleBuilder& builder, const Problem& problem, const Part& part, Body body) {
   const std::uint64_t piece = piece_count(problem);
@@ -60,8 +61,8 @@ Slice spare_for(ScheduleBuilder& builder, const Problem& problem) {
 }
 
 // Every rank combines one slice of all inputs and writes the result to all outputs. Cost: each rank reads n/p
-// elements of each of p inputs, and writes n/p elements to each of p outputs. A kernel in one process would
-// read and write as much.
+// elements of each of p inputs, and writes n/p elements to each of p outputs. A single process that did the
+// same reduction would read and write as much.
 void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);

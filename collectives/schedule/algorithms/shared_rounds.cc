@@ -37,13 +37,13 @@ Rounds::Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOpt
   rounds_ = (options.count + round_ - 1) / round_;
   const std::uint64_t whole = options.count / round_ / rounds_per_repeat;
   if (options.repeatable && whole > 1) repeats_ = whole;
-  // All ranks request a slice of the same size, even if they use only a part of it. So they agree on where
-  // the operation moves its data.
+  // All ranks request a slice of the same size, even those that use only a part of it. The size decides
+  // whether data moves through slots, pages or windows, so it must be equal on all ranks.
   builder_.window(problem.rank, 0, std::min(rounds_, options.depth) * options.lanes * unit_);
 }
 
 Part Rounds::part(std::uint64_t t) const {
-  if (t < first_ || t >= last_) return {};  // also before round 0, where `t` has wrapped around
+  if (t < first_ || t >= last_) return {};  // a round before round 0 has wrapped around to a huge `t`
   return {t * round_, std::min(round_, options_.count - t * round_)};
 }
 

@@ -21,7 +21,8 @@ inline Slice output(const Part& part) { return output(part.first, part.count); }
 using Ranks = std::vector<int>;
 inline Ranks nobody() { return {}; }
 inline Ranks only(int rank) { return {rank}; }
-// Returns the other ranks, starting after this rank, so that not all ranks start with the same one.
+// Returns the other ranks. The first one is the rank after this one, so that each rank begins with a
+// different peer.
 Ranks everybody(const Problem& problem);
 Ranks below(const Problem& problem);
 Ranks above(const Problem& problem);
@@ -30,7 +31,7 @@ struct RoundsOptions {
   std::uint64_t count = 0;       // elements of the vector (or of the largest block)
   std::uint64_t lanes = 1;       // areas in each rank's window that a round fills
   std::uint64_t depth = 2;       // rounds whose areas are in the window at the same time
-  std::uint64_t lane_share = 1;  // a round covers this many lanes' worth of the vector
+  std::uint64_t lane_share = 1;  // a round covers as much of the vector as this many lanes hold
   bool repeatable = true;        // all rounds but the last have the same steps
 };
 
@@ -74,7 +75,7 @@ class Rounds {
     for (std::uint64_t t = 0; t < rounds + (rounds != 0 ? lag : 0); ++t) {
       await(t, rounds, before, repeated, sources, readers);
       body(first + t);
-      // The last iteration needs no signal, since other ranks also see that this rank has ended the
+      // The last iteration needs no signal of its own: other ranks see that this rank has ended the
       // operation.
       if (repeated || t + 1 < rounds + lag) builder_.signal();
     }
@@ -88,7 +89,7 @@ class Rounds {
   std::uint64_t round_ = 1;  // elements of the vector that a round covers
   std::uint64_t rounds_ = 0;
   std::uint64_t repeats_ = 0;
-  mutable std::uint64_t first_ = 0;  // the rounds that are being emitted
+  mutable std::uint64_t first_ = 0;  // rounds [first_, last_) are being emitted
   mutable std::uint64_t last_ = 0;
 };
 

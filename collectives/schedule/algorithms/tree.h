@@ -7,26 +7,26 @@ namespace tutti {
 // A `TreeNode` is a rank's place in a k-nomial tree over contiguous ranges of ranks. Each range has a head;
 // the root is the head of the whole range. A range is cut into k parts. The range's head is also the head of
 // the part that contains it. The first rank of each other part becomes the head of that part, and a child of
-// the range's head. For every root, subtrees stay contiguous, so data in rank order needs no rotation and
-// operands meet in rank order. If the root is rank 0 and the number of ranks is a power of k, this is the
-// usual binomial or k-nomial tree. Depth: ceil(log_k p).
+// the range's head. Whatever the root, subtrees are contiguous. So data in rank order needs no rotation, and
+// operands are combined in rank order. If the root is rank 0 and the number of ranks is a power of k, this is
+// the usual binomial or k-nomial tree. Depth: ceil(log_k p).
 struct TreeNode {
   struct Child {
     int rank;
     int first, last;  // ranks [first, last) of its subtree
   };
-  int parent = -1;  // -1: the root
+  int parent = -1;  // -1 at the root
   int first = 0;    // ranks [first, last) of this subtree
   int last = 0;
   // Children with the largest subtrees come first. Within a level, the children to the left of this rank come
-  // before those to the right, and on each side the most distant child comes first. So if ranges are merged
-  // in reverse order, each child's range adjoins the range that has been merged already.
+  // before those to the right, and on each side the most distant child comes first. Algorithms merge the
+  // ranges of the children in reverse order. Then each range adjoins what has been merged already.
   std::vector<Child> children;
 };
 
 TreeNode range_tree(int rank, int size, int root, int radix);
 
-// Returns the number of levels of such trees: the smallest d with radix^d >= size.
+// Returns the depth of such a tree: the smallest d with radix^d >= size.
 int tree_depth(int size, int radix);
 
 }  // namespace tutti

@@ -6,11 +6,11 @@
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 
-// These algorithms are for several hosts with several ranks each. The ranks of one host exchange data among
-// themselves before or after the exchange between hosts, or both. See Träff, Hunold, "Decomposing MPI
-// collectives for exploiting multi-lane communication" (2020); Karonis et al., "Exploiting hierarchy in
-// parallel computer networks to optimize collective operation performance" (2000). Hosts may have different
-// numbers of ranks, in any placement.
+// These algorithms are for several hosts with several ranks each. Each algorithm has an exchange between
+// hosts. The ranks of a host also exchange data among themselves: before that exchange, after it, or both.
+// See Träff, Hunold, "Decomposing MPI collectives for exploiting multi-lane communication" (2020); Karonis et
+// al., "Exploiting hierarchy in parallel computer networks to optimize collective operation performance"
+// (2000). Hosts may have different numbers of ranks, in any placement.
 namespace tutti {
 namespace {
 
@@ -18,18 +18,18 @@ bool several_of_both(const Problem& problem) {
   return problem.topology != nullptr && problem.topology->hosts() > 1 && problem.topology->most() > 1;
 }
 
-// Returns the algorithm for a part. Data that is not segmented uses a tree. The segments of a pipeline use a
-// chain, in which every rank handles each byte only once.
+// Returns the name of the algorithm for a part: a tree if the data is not segmented, a chain for the segments
+// of a pipeline. In a chain, every rank sends each byte at most once.
 std::string_view tree_or_chain(const Tuning& tuning) {
   return tuning.segment_bytes == 0 ? "binomial" : "chain";
 }
 
 // --- all_reduce ---
 
-// Runs a reduce-scatter inside each host, one all-reduce between the hosts for each local rank, and an
-// all-gather inside each host. The vector is cut into segments, which may be in different stages at the same
-// time. Cost: 2 ceil(log2 q) + 2 ceil(log2 H) rounds for H hosts of q ranks; 2 (H-1)/H n bytes out of each
-// host.
+// This has three stages: the ranks of each host run a reduce-scatter, then the ranks with the same place on
+// all hosts run an all-reduce, then the ranks of each host run an all-gather. The vector is cut into
+// segments, which may be in different stages at the same time. Cost: 2 ceil(log2 q) + 2 ceil(log2 H) rounds
+// for H hosts of q ranks; 2 (H-1)/H n bytes out of each host.
 void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const int hosts = at.topology.hosts();
@@ -64,7 +64,7 @@ void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tunin
 }
 
 // Combines the vectors of a host at its leader. The leaders combine their sums, and each sends the result to
-// its host. Cost: 2 ceil(log_k q) + ceil(log_k H) rounds.
+// the ranks of its host. Cost: 2 ceil(log_k q) + ceil(log_k H) rounds.
 void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const std::uint64_t n = problem.count;
@@ -88,8 +88,8 @@ void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const 
 
 // --- broadcast, reduce ---
 
-// Sends the vector from the root to the other hosts' leaders, and from each leader to its host. The vector is
-// cut into segments, which form a pipeline.
+// Sends the vector from the root to the leaders of the other hosts, and from each leader to the ranks of its
+// host. The vector is cut into segments, which form a pipeline.
 void leaders_broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem, true);
   const Slice all = output(0, problem.count);
@@ -160,8 +160,8 @@ bool in_rank_order(const Topology& topology) {
   return true;
 }
 
-// For every rank's block, calls `function` with its place in `by_host`, where blocks are listed host by host,
-// and its place in `by_rank`, where they are in rank order.
+// Calls `function` for every rank's block, with the block's slice of `by_host` and its slice of `by_rank`.
+// `by_host` holds the blocks host by host, `by_rank` in rank order.
 template <class Function>
 void for_blocks(const Problem& problem, const Slice& by_host, const Slice& by_rank, Function function) {
   const std::uint64_t n = problem.count;
@@ -174,7 +174,8 @@ void for_blocks(const Problem& problem, const Slice& by_host, const Slice& by_ra
   }
 }
 
-// Sends a host's blocks to its leader. The leaders exchange them, and send all blocks to their hosts.
+// Sends a host's blocks to its leader. The leaders exchange these blocks, and each sends all blocks to the
+// ranks of its host.
 void leaders_all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const Blocks blocks = host_blocks(problem);
@@ -258,7 +259,7 @@ void leaders_barrier(ScheduleBuilder& builder, const Problem& problem, const Tun
 
 // --- costs ---
 
-// Returns the elements of a segment and the number of segments.
+// Returns the number of elements of a segment, and the number of segments.
 std::pair<double, double> cut(const Problem& problem, const Tuning& tuning, std::uint64_t passes) {
   const Segments segments(problem, tuning, problem.count, passes);
   const auto number = std::max<std::uint64_t>(segments.count(output(0, problem.count)), 1);

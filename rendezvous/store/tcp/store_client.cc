@@ -22,7 +22,8 @@ using store_wire::Stream;
 using wire::StoreRequest;
 using wire::StoreResponse;
 
-// An attempt takes at most this long, so that an unresponsive address leaves time for the others.
+// An attempt to connect takes at most this long. So an address that does not answer leaves time for the
+// others.
 constexpr milliseconds attempt_limit{3000};
 constexpr milliseconds first_retry{10};
 constexpr milliseconds longest_retry{250};
@@ -109,7 +110,7 @@ Result<std::string> Client::get(std::string_view key, Deadline deadline) {
 
 Status Client::wait(std::span<const std::string> keys, Deadline deadline) {
   // Keys that do not fit into one request are awaited in several requests. If another client deletes keys
-  // meanwhile, there may be no moment at which all of them existed.
+  // meanwhile, this can succeed although the keys never all existed at the same time.
   for (std::size_t first = 0; first < keys.size(); first += store_wire::max_keys_per_request) {
     const std::size_t count = std::min(store_wire::max_keys_per_request, keys.size() - first);
     StoreRequest request = request_for(StoreRequest::WAIT, keys.subspan(first, count));
@@ -122,7 +123,7 @@ Status Client::wait(std::span<const std::string> keys, Deadline deadline) {
 Result<std::vector<std::string>> Client::get_many(std::span<const std::string> keys, Deadline deadline) {
   std::vector<std::string> values;
   values.reserve(keys.size());
-  const Deadline last = answer_limit(deadline);  // for all requests together, however many it takes
+  const Deadline last = answer_limit(deadline);  // one limit for all requests together
   while (values.size() < keys.size()) {
     if (!values.empty() && last.expired())
       return Status(Code::timeout, "the store at " + link_->address().text() + " answers too slowly");
@@ -183,8 +184,8 @@ Status Client::set_will(std::span<const std::string> keys, std::string_view valu
   return call(request, deadline).status();
 }
 
-// Tries each address of the host once. An address that this host lacks does not end the search, since another
-// address may work (IPv6 may be off although the name service knows ::1).
+// Tries each address of the host once. If one of them is a loopback address that this machine lacks, the next
+// one may still work: the name service may know ::1 although IPv6 is off.
 Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint16_t port, Deadline deadline,
                                              const StoreClientOptions& options) {
   Result<std::vector<SocketAddress>> addresses = look_up(host, port, deadline, options.interrupted);
@@ -245,7 +246,7 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
                 client.status().message());
     }
     if (deadline.remaining() <= backoff.pause()) {
-      // If the deadline cut off the last attempt, the failure of the attempt before says more.
+      // If the deadline cut the last attempt short, the failure of the previous attempt says more.
       const Status& why = deadline.expired() && !before.ok() ? before : client.status();
       return why.with_context("no store at " + format_endpoint(host, port) + " within the time given");
     }

@@ -27,9 +27,9 @@ class StoreClient : public Store {
 };
 
 // Resolves the name and connects. Repeats both until they succeed. If the deadline passes first, fails with
-// `unreachable`, which says what failed last: the name, the connection, or that something other than a store
-// answers. Fails before the deadline with `unauthenticated` if the store and this process have different
-// tokens, or if only one of them has a token.
+// `unreachable`. The message then says why the last attempt failed: the name is unknown, there is no
+// connection, or the other side is not a store. Fails earlier, with `unauthenticated`, if the store and this
+// process have different tokens, or if only one of them has a token.
 Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std::uint16_t port,
                                                    Deadline deadline, const StoreClientOptions& options = {});
 
@@ -37,7 +37,7 @@ Result<std::shared_ptr<StoreClient>> connect_store(const std::string& host, std:
 Result<std::shared_ptr<StoreClient>> try_connect_store(const SocketAddress& address, Deadline deadline,
                                                        const StoreClientOptions& options = {});
 
-// Makes a client of a new connection to `address`, on which nothing has been sent yet.
+// Makes a client that uses `stream`, a connection to `address` on which nothing has been sent yet.
 Result<std::shared_ptr<StoreClient>> open_store(store_wire::Stream stream, const SocketAddress& address,
                                                 Deadline deadline, const StoreClientOptions& options = {});
 

@@ -18,10 +18,10 @@ constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
 // A response is written in pieces of this size, each with a time limit of its own.
 constexpr std::size_t write_step = std::size_t{1} << 20;
 
-// Requests up to this size are accepted even if large ones have used up the memory for requests. Ranks that
-// meet send no larger requests.
+// Requests up to this size are accepted even if large ones have used up the memory for requests. So ranks can
+// still meet: for that they send no larger requests.
 constexpr std::size_t small_request = std::size_t{64} << 10;
-// A buffer of this size is kept for the next request.
+// The buffer of a request up to this size is kept for the next request.
 constexpr std::size_t kept_buffer = 4096;
 
 }  // namespace
@@ -60,13 +60,13 @@ void StoreConnection::pass_guard() {
   });
 }
 
-// Returns whether a hello can begin with the first `count` bytes that have arrived.
+// Returns whether the first `count` bytes, which have arrived, match the beginning of a hello.
 bool StoreConnection::begins_like_hello(std::size_t count) const {
   return std::memcmp(&client_hello_, magic.data(), std::min(count, magic.size())) == 0;
 }
 
 void StoreConnection::read_hello() {
-  // Stops at the first wrong byte.
+  // Ends the read at the first wrong byte.
   const auto left = [self = shared_from_this()](asio::error_code error, std::size_t got) {
     const bool good = !error && self->begins_like_hello(got);
     return good ? sizeof(client_hello_) - got : std::size_t{0};
@@ -84,7 +84,7 @@ void StoreConnection::greet() {
   server_hello_.nonce = state_.nonce;
   asio::async_write(wire_, asio::buffer(&server_hello_, sizeof(server_hello_)),
                     [self = shared_from_this()](asio::error_code error, std::size_t) {
-                      // A client of another version has received our version by now, and can report it to its
+                      // If the versions differ, the client knows our version by now and can report it to its
                       // user.
                       if (self->is_over(error) || little_endian16(self->client_hello_.version) != version)
                         return self->close();
@@ -180,7 +180,8 @@ void StoreConnection::write(std::size_t first) {
 void StoreConnection::set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)()) {
   const std::uint64_t round = ++timer_round_;
   timer_.expires_after(limit);
-  // An expiry that was already queued when the timer was set again belongs to an earlier round.
+  // An expiry that was already queued when the timer was set again belongs to an earlier round, and is
+  // ignored.
   timer_.async_wait([self = shared_from_this(), round, action](asio::error_code error) {
     if (!self->is_over(error) && round == self->timer_round_) (self.get()->*action)();
   });

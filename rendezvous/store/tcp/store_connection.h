@@ -27,16 +27,16 @@ struct ServerState {
   Nonce nonce = {};
   StoreService service;
   security::Refusals refusals;
-  std::size_t buffered_bytes = 0;  // of requests; responses are counted by the service
+  std::size_t buffered_bytes = 0;  // of requests; `service` counts responses
 
   ServerState(const tcp::StoreServerOptions& server_options, const Nonce& server_nonce)
       : options(server_options), nonce(server_nonce), service(server_options.max_bytes) {}
 };
 
 // `StoreConnection` serves one client. After the proof (guard.h) and the greeting, it repeatedly waits for a
-// request, reads it, parks it if it must wait for keys, and writes the response. One timer limits each step;
-// up to the first request, it limits all steps together. The object lives as long as the server knows it or a
-// handler is pending.
+// request, reads it, parks it if it must wait for keys, and writes the response. A timer limits the duration
+// of each step. All steps up to the first request share one time limit. The object lives as long as the
+// server knows it or a handler is pending.
 class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
  public:
   // `Standing` says whether the server may drop the client when room is scarce. Strangers have not made a

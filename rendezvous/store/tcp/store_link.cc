@@ -162,8 +162,9 @@ Status StoreLink::exchange(const StoreRequest& request, Deadline limit, StoreRes
   return {};
 }
 
-// Closes the connection on which a request has failed. If the server may only be slow, or this process was
-// interrupted, a connection with promises stays open until a new connection has the same promises.
+// Gives up the connection on which a request has failed, and normally closes it. But if the server may only
+// be slow, or this process was interrupted, a connection with promises stays open until a new connection has
+// the same promises.
 Status StoreLink::give_up(const Status& why, bool promised) {
   abandoned_.close();
   const bool may_answer = why.code() == Code::timeout || why.code() == Code::aborted;

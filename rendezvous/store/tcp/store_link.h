@@ -17,20 +17,20 @@
 
 namespace tutti::tcp {
 
-// `StoreLink` is the connection of a `StoreClient` to its server. It carries one request at a time. A request
-// that is given up half-way breaks the connection. Then the next request first makes a new connection, and
-// obtains on it the same promises that this client had from the server. Promises are what the server does for
-// `hold` and `set_will`.
+// `StoreLink` is the connection of a `StoreClient` to its server. It carries one request at a time. The
+// server's promises are the effects of `hold` and `set_will`: what the server will do once this client has
+// gone. A request that is given up half-way breaks the connection. The next request then makes a new
+// connection, and first renews the promises on it.
 class StoreLink {
  public:
-  // Makes a link of a new connection to `address`, on which nothing has been sent yet. Fails with
+  // Makes a link that uses `stream`, a connection to `address` on which nothing has been sent yet. Fails with
   // `unreachable` if the other side is not a store that this client may use.
   static Result<std::unique_ptr<StoreLink>> open(store_wire::Stream stream, const SocketAddress& address,
                                                  Deadline deadline, const StoreClientOptions& options);
 
-  // Sends a request, and returns the response. Fails with `timeout` if the server says that keys are missing
-  // or does not answer, with `aborted` if this process is interrupted while the server does not answer, and
-  // with `peer_lost` if the server is gone.
+  // Sends a request, and returns the response. Fails with `timeout` if the server does not answer, or answers
+  // that keys are missing; with `aborted` if this process is interrupted before the server answers; and with
+  // `peer_lost` if the server is gone.
   Result<wire::StoreResponse> call(const wire::StoreRequest& request, Deadline deadline);
 
   // Returns the server's session nonce, in hex.
@@ -88,8 +88,9 @@ class StoreLink {
   bool lost_ = false;
 };
 
-// Returns the time at which a client gives up on a server that does not answer at all. It is after
-// `deadline`, since at the deadline the server itself ends the wait and says which keys are missing.
+// Returns the time at which a client gives up on a server that does not answer at all. It is later than
+// `deadline`: at `deadline` a healthy server answers which keys are missing, and this answer takes a moment
+// to arrive.
 Deadline answer_limit(Deadline deadline);
 
 }  // namespace tutti::tcp

@@ -40,7 +40,7 @@ using store_wire::ServerState;
 using store_wire::StoreConnection;
 using Standing = StoreConnection::Standing;
 
-// The server pauses this long, instead of looping, while the process has no descriptors left.
+// While the process has no descriptors left, the server waits this long between attempts to accept.
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr int accepts_per_turn = 64;
 // A client that has been silent for this long is dropped if room for others is scarce.
@@ -51,8 +51,8 @@ struct Bound {
   StoreServer::Endpoint endpoint;
 };
 
-// Returns advice about a port that is in use. If the kernel also gives this port to outgoing connections,
-// another program may have the port by chance.
+// Returns advice about a port that is in use. The kernel gives the ports of a certain range to outgoing
+// connections. If this port is in that range, another program may have it by chance.
 std::string other_port_advice(std::uint16_t port) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   unsigned first = 0, last = 0;
@@ -98,8 +98,8 @@ Result<Bound> bind_one(SocketAddress address, bool both_families) {
 
 Result<Bound> bind_port(const std::string& host, std::uint16_t port) {
   if (host.empty()) {
-    // On a host without IPv6, the socket cannot be made or bound, and IPv4 is tried. A port in use is an
-    // error.
+    // If the port is in use, that is the error. If IPv6 fails for another reason, as on a host without IPv6,
+    // IPv4 is tried.
     Result<Bound> all = bind_one(*parse_address("::", port), true);
     if (all.ok() || all.status().message().find("is in use") != std::string::npos) return all;
     return bind_one(*parse_address("0.0.0.0", port), false);
@@ -120,7 +120,7 @@ Result<Bound> bind_range(const std::string& host, std::uint16_t first, std::uint
                                               " is free on " + (host.empty() ? "this host" : host));
 }
 
-// Returns how many connections fit into this many quarters of the process's descriptors, at most `wanted`.
+// Returns `wanted`, or less: at most this many quarters of the descriptors that the process may open.
 std::size_t most_connections(std::size_t wanted, std::size_t quarters) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
@@ -244,8 +244,8 @@ void StoreServer::Impl::pause_accepting(Listener& listener, int why) {
 
 void StoreServer::Impl::adopt(Descriptor descriptor) {
   auto& list = list_of(Standing::stranger);
-  // The oldest stranger of the largest crowd is dropped, since it had the most time. A client that was only
-  // slow tries again.
+  // The oldest stranger of the largest crowd is dropped, since it has had the most time. If it was a client
+  // that is only slow, it connects again.
   const auto crowd_of = [this](StoreConnection* known) {
     return security::Crowd{clients_.at(known).origin, known->has_begun()};
   };
@@ -270,8 +270,8 @@ void StoreServer::Impl::adopt(Descriptor descriptor) {
 }
 
 // Drops a client that has been silent for too long, and returns whether there was one. A busy client stays. A
-// waiting client is dropped only if the server is full and ranks hold their keys here (`ranks_hold`), since
-// such a client holds none.
+// waiting client is dropped only if the server is full and all ranks hold their keys here (`ranks_hold`): a
+// waiting client holds none, so it is no rank.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {
@@ -334,7 +334,7 @@ StoreServer::~StoreServer() {
   if (impl_->is_ours()) {
     impl_->stop();
   } else {
-    // A forked child shares the parent's epoll descriptor; tearing down would unregister the parent's
+    // A forked child shares the parent's epoll descriptor; destroying `impl_` would unregister the parent's
     // sockets.
     static_cast<void>(impl_.release());
   }

@@ -144,8 +144,9 @@ void StoreService::let_go(Parked& parked) {
   if (cached_key_.starts_with(prefix)) cached_ = nullptr;
 }
 
-// A client that connects again repeats its will, so several connections may have it. It is executed only when
-// the last of them ends. When a client cancels its will on one connection, it is cancelled on all of them.
+// A client that connects again repeats its will, so several connections may have the same will. The will is
+// executed only when the last of these connections ends. When a client cancels the will on one of them, it is
+// cancelled on all.
 Frame StoreService::handle_will(const StoreRequest& request, Parked& parked) {
   if (request.ByteSizeLong() > most_will_bytes)
     return encode(
@@ -186,7 +187,7 @@ bool StoreService::advance(Parked& parked) {
   const auto begin = parked.keys.begin();
   auto missing =
       std::find_if_not(begin + static_cast<std::ptrdiff_t>(parked.next), parked.keys.end(), is_there);
-  // Keys seen earlier may have been deleted since.
+  // The search began at `next`. The keys before it were there once, but may have been deleted since.
   if (missing == parked.keys.end()) missing = std::find_if_not(begin, parked.keys.end(), is_there);
   if (missing == parked.keys.end()) return true;
   parked.next = static_cast<std::size_t>(missing - begin);

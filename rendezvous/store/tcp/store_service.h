@@ -22,8 +22,8 @@ namespace tutti::store_wire {
 // the same table at once.
 using Frame = std::shared_ptr<const std::string>;
 
-// `StoreService` carries out the server's requests, without sockets and time limits. Only the server's thread
-// uses it.
+// `StoreService` carries out the requests of clients. It knows nothing of sockets and time limits. Only the
+// server's thread uses it.
 class StoreService {
  public:
   struct Will {
@@ -51,8 +51,8 @@ class StoreService {
 
   explicit StoreService(std::size_t max_bytes) : table_(max_bytes) {}
 
-  // Returns the response. Returns null if the request has been parked in `parked`, whose `answer` is called
-  // once all keys are there.
+  // Returns the response, or null if the request has been parked in `parked`. In that case `parked.answer` is
+  // called once all keys are there.
   Frame handle(const wire::StoreRequest& request, Parked& parked);
   // Removes a request that has timed out from the queue, and returns the answer to it.
   Frame expire(Parked& parked);

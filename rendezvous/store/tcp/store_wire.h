@@ -14,8 +14,8 @@
 
 namespace tutti::store_wire {
 
-// `StoreWire` is a client's socket, possibly encrypted, with the interface that asio::async_read and
-// async_write need. It must outlive its handlers.
+// `StoreWire` is the server's socket to one client, possibly encrypted. It has the interface that
+// asio::async_read and async_write need. It must outlive its handlers.
 class StoreWire {
  public:
   using executor_type = asio::ip::tcp::socket::executor_type;

@@ -23,9 +23,9 @@ Status lost(const char* what, int error) {
   return Status(Code::peer_lost, std::string(what) + ": " + error_text(error));
 }
 
-// While the other side does not answer, a call checks this often whether it is interrupted. Ranks that meet
-// send a long wait as a series of shorter requests. So if the other side answers, an interrupt ends the wait
-// between two requests, and the connection remains usable.
+// While a call waits for the other side, it checks this often whether it is interrupted. Ranks that meet
+// split a long wait into a series of shorter requests. While the store answers these, an interrupt takes
+// effect between two requests, and the connection remains usable.
 constexpr milliseconds interrupt_interval{500};
 
 int poll_milliseconds(Deadline deadline, bool interruptible) {
@@ -35,7 +35,7 @@ int poll_milliseconds(Deadline deadline, bool interruptible) {
 }
 
 // Returns whether the address is a loopback address that this host does not have. (A container or a network
-// namespace may have none.) Trying again does not help then. EADDRNOTAVAIL may also mean that no local port
+// namespace may have none.) If so, trying again does not help. EADDRNOTAVAIL may also mean that no local port
 // is free, but then the system has a route to the address.
 bool is_own_lack(const SocketAddress& address, int error) {
   return address.is_loopback() &&
@@ -79,7 +79,8 @@ Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline,
     getsockopt(stream.socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return cannot_connect(address, error);
   }
-  // A connection to an ephemeral port of this very host can be connected to itself (simultaneous open).
+  // A socket that connects to an ephemeral port of its own host may become connected to itself (simultaneous
+  // open).
   const SocketAddress local = stream.local_address();
   if (local.port() == address.port() && local.host() == address.host())
     return cannot_connect(address, ECONNREFUSED);

@@ -20,9 +20,9 @@ namespace tutti::store_wire {
 // Makes the connection fail half a minute after the other host has vanished.
 void set_keepalive(int fd);
 
-// `Stream` is a TCP connection used by blocking calls with deadlines, from one thread at a time. It is
-// close-on-exec, never raises SIGPIPE, and carries on after EINTR. After any failed call the position in the
-// stream is unknown: close it.
+// `Stream` is a TCP connection. Its calls block, at most until their deadlines. Only one thread at a time may
+// use it. It is close-on-exec, never raises SIGPIPE, and carries on after EINTR. After any failed call the
+// position in the stream is unknown: close it.
 class Stream {
  public:
   Stream() = default;
@@ -35,7 +35,7 @@ class Stream {
   static Result<Stream> connect(const SocketAddress& address, Deadline deadline,
                                 const std::function<bool()>& interrupted = {});
 
-  // From now on, calls that wait for the other side call this function repeatedly, and fail with `aborted`
+  // From now on, calls that wait for the other side ask `interrupted` repeatedly, and fail with `aborted`
   // once it returns true.
   void ask_when_waiting(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
 
@@ -49,9 +49,9 @@ class Stream {
   // These fail with `timeout`, `peer_lost` or `aborted`.
   Status send(const void* data, std::size_t bytes, Deadline deadline);
   Status receive(void* data, std::size_t bytes, Deadline deadline);
-  // Appends to `data`. The text grows as bytes arrive, not by `bytes` at once.
+  // Appends to `data`. It grows as bytes arrive, and not by `bytes` at once.
   Status receive(std::string& data, std::size_t bytes, Deadline deadline);
-  // Receives what has arrived, at least one byte, and returns how many bytes that were.
+  // Waits for at least one byte, receives all bytes that have arrived, and returns their number.
   Result<std::size_t> receive_some(std::span<std::byte> place, Deadline deadline);
 
   // Returns the address of this end. Its family is AF_UNSPEC if it is unknown.

@@ -7,9 +7,9 @@
 
 #include <tutti/store.h>
 
-// These structures go over a store connection before and around the messages of store.proto. The client
-// speaks first. Both greetings have a fixed size, so that a stranger is recognised before anything it says is
-// interpreted.
+// This file describes what a store connection carries besides the messages of store.proto: two greetings, of
+// which the client's comes first, and then the length of each message. The greetings have a fixed size, so
+// that each side recognises a stranger before it interprets anything else.
 namespace tutti::store_wire {
 
 inline constexpr std::array<char, 8> magic = {'T', 'U', 'T', 'T', 'I', 'S', 'T', '\n'};
@@ -33,7 +33,7 @@ struct ServerHello {
 static_assert(sizeof(ServerHello) == 32);
 
 inline constexpr std::size_t length_bytes = 4;
-// This is the size of a request with a key and two values of the largest size.
+// A request with a key and two values, all of the largest size, fits into this.
 inline constexpr std::size_t max_frame_bytes = 2 * max_store_value_bytes + (std::size_t{64} << 10);
 // Buffers grow by this much as bytes arrive, whatever length was announced.
 inline constexpr std::size_t receive_step = std::size_t{256} << 10;

@@ -1,5 +1,5 @@
-/* Calls every function of <tutti/c.h> as programs do, in a world of one rank. A change that does not compile
- * here breaks the programs of users, and belongs in the changelog. */
+/* Calls every function of <tutti/c.h> as programs do, in a world of one rank. If a change to tutti
+ * stops this file from compiling, it breaks users' programs, and belongs in the changelog. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

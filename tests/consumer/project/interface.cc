@@ -1,5 +1,6 @@
 // Uses every class and function of <tutti/tutti.h> and <tutti/store.h> as programs do, in a world of one
-// rank. A change that does not compile here breaks the programs of users, and belongs in the changelog.
+// rank. If a change to tutti stops this file from compiling, it breaks users' programs, and belongs in the
+// changelog.
 #include <array>
 #include <chrono>
 #include <cstddef>

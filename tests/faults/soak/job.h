@@ -21,8 +21,8 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   // Watches the ranks until all have ended, and resumes those that were stopped. Returns an empty text if all
-  // ended as planned; otherwise, what is wrong. The time limit is a number of looks at the ranks. So time in
-  // which the ranks and this process are all stopped does not count.
+  // ended as planned; otherwise, what is wrong. The time limit is a number of looks at the ranks. So it does
+  // not count time during which the ranks and this process are all stopped.
   std::string watch();
   // Returns the longest time, in seconds, for which this process did not run. A long time may mean that the
   // whole machine was suspended.

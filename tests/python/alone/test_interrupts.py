@@ -1,4 +1,4 @@
-"""Tests Ctrl-C: it raises KeyboardInterrupt on the rank that gets it, and tutti.Error on ranks that then fail."""
+"""Tests Ctrl-C: the rank that gets it raises KeyboardInterrupt; ranks whose calls then fail raise tutti.Error."""
 
 import os
 import pathlib
@@ -11,8 +11,8 @@ from worlds import DEADLINE_SECONDS, ENVIRONMENT, finish, places, start, start_w
 
 TELL = (pathlib.Path(__file__).parents[2] / "support" / "tell.py").read_text()
 
-# The signal arrives while tutti makes the exception for a failed call. This is the only Python code that tutti runs
-# before the program gets the exception.
+# The signal arrives while tutti makes the exception for a failed call. The code that makes the exception is the only
+# Python code that tutti runs before the program gets the exception.
 MAKING_AN_ERROR = TELL + """
 import signal, tutti.errors
 make = tutti.errors.make

@@ -57,9 +57,9 @@ const std::vector<Named>& calls() {
 }
 
 // Repeats the call in many windows of a few calls each. Returns the fewest allocations that all ranks
-// together made in a single window. Stops early after a window without allocations. A window may have some:
-// the operating system's scheduler decides how many messages wait for their receives, and pools grow when
-// that number reaches a new maximum.
+// together made in a single window. Stops early after a window without allocations. Some windows may have
+// allocations: the operating system's scheduler decides how many messages wait for their receives, and pools
+// grow when that number reaches a new maximum.
 std::size_t fewest_allocations(Cluster& cluster, const Named& named, std::size_t count) {
   constexpr int windows = 40;
   constexpr int repetitions = 10;

@@ -63,7 +63,8 @@ TEST(Fingerprint, TellsDifferentCallsApart) {
 }
 
 // Each rank may use a different device, so the fingerprint only says whether the memory is on a device. It
-// ignores the memory of a buffer that the rank does not have.
+// ignores the memory of a buffer that the rank does not use, such as the input of a rank that receives a
+// broadcast.
 TEST(Fingerprint, HasTheKindOfMemoryOnly) {
   Elements elements;
   Call call = elements.call(CollectiveKind::broadcast, 8, 8);

@@ -74,8 +74,8 @@ TEST(Calibration, AbsurdFiguresAreNotBelieved) {
   EXPECT_EQ(plausible(measured, {}, 20), kept);
 }
 
-// All ranks use the costs that rank 0 announces. If the costs are impossible, all ranks refuse them, and the
-// error names rank 0.
+// All ranks use the costs that rank 0 announces. If these costs are impossible, all ranks refuse them, with
+// an error that names rank 0.
 TEST(Calibration, RankZeroIsNotBelievedEverything) {
   const CostModel usual = shipped_model("tcp");
   std::vector<CostModel> absurd;

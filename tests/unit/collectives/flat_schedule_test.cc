@@ -55,8 +55,8 @@ TEST(FlatSchedule, DoesWhatItsScheduleDoes) {
       stepwise.flat = false;
       std::vector<std::pair<const BoardWorld::Operation*, const BoardWorld::Operation*>> pairs;
       for (int i = 0; i < 3 * size; ++i) {
-        // A different rank runs last each time. All signals that it awaits have arrived by then, so it does
-        // not stop.
+        // A different rank runs last each time. By then, all signals that it awaits have arrived, so it runs
+        // to its end.
         const int rank = (i + i / size) % size;
         const std::uint64_t count = kind == Kind::barrier ? 0 : 7;
         pairs.emplace_back(&flat.issue(rank, kind, count, 1), &stepwise.issue(rank, kind, count, 1));

@@ -5,8 +5,8 @@
 
 #include "tests/unit/collectives/board_world.h"
 
-// This file tests that a rank finds registered memory, and that it checks what other ranks claim about
-// theirs.
+// This file tests that a rank finds its registered memory, and that it checks what other ranks claim about
+// their own.
 namespace tutti::test {
 namespace {
 

@@ -115,8 +115,8 @@ TEST_F(HostMemoryTest, ARangeThatNobodyJoinsIsTakenBack) {
   EXPECT_EQ(host(0).room(), before);
 }
 
-// Once all members have left a range, it may be handed out again, even while some of them are still in its
-// destructor.
+// Once all members have left a range, it may be handed out again, even while some of them are still in the
+// range's destructor.
 TEST_F(HostMemoryTest, MembersThatLeaveAtTheSameTimeDoNotTouchTheNextRange) {
   const std::int64_t before = host(0).room();
   std::barrier<> start(size);
@@ -139,8 +139,8 @@ TEST_F(HostMemoryTest, MembersThatLeaveAtTheSameTimeDoNotTouchTheNextRange) {
   }
 }
 
-// A lost rank may be frozen instead of dead, and may write again later. It must not write into another
-// communicator's memory then.
+// A lost rank may be only frozen, and may write again later. Its writes must not reach memory that another
+// communicator then uses.
 TEST_F(HostMemoryTest, ARangeOfALostRankIsFreedButNotHandedOutAgain) {
   const std::uint64_t place = *host(0).take(needed());
   auto joined = join_all(place);

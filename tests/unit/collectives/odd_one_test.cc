@@ -48,7 +48,7 @@ TEST(OddOne, IsFoundAsByDefinition) {
   EXPECT_GT(found, 1000);
 }
 
-// Comparing all calls with each other would take hours here.
+// With so many members, comparing every call with every other one would take hours.
 TEST(OddOne, IsLookedForAmongManyWhoAllDiffer) {
   constexpr std::size_t members = 2'000'000;
   Calls calls;

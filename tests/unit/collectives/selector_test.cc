@@ -37,8 +37,8 @@ TEST(Selector, AllReduce) {
     EXPECT_EQ(chosen(CollectiveKind::all_reduce, size, 256 * KiB), "rabenseifner");
     EXPECT_EQ(chosen(CollectiveKind::all_reduce, size, 256 * MiB), "ring");
   }
-  // Recursive algorithms fold 7 ranks into 4, which sends a whole vector there and back. The circulant graph
-  // needs no folding.
+  // With 7 ranks, recursive algorithms first fold three ranks into the other four. This sends a whole vector
+  // there and back. The circulant graph needs no folding.
   EXPECT_EQ(chosen(CollectiveKind::all_reduce, 7, 256 * KiB), "circulant");
 }
 

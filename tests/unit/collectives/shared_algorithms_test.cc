@@ -41,7 +41,7 @@ void prove(const Algorithm& algorithm, const Problem& shape, const std::vector<s
   for (const std::uint64_t count : counts) {
     for (const bool in_place : {false, true}) {
       // With few ranks, this proves every count with all combinations of variants and roots. With many ranks,
-      // it proves every count with one combination.
+      // it proves each count with only one combination.
       const std::size_t combinations = variants.size() * roots.size();
       for (std::size_t i = 0; i < (shape.size <= 4 ? combinations : 1); ++i) {
         const std::size_t pick = shape.size <= 4 ? i : seed % combinations;

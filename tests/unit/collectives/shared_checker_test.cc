@@ -114,7 +114,7 @@ TEST(SharedChecker, FindsWhatIsOverwrittenTooEarly) {
         }
         builder.copy({BufferId::input, 0, 2}, half);
         builder.signal();
-        builder.copy({BufferId::input, 2, 2}, half);  // perhaps before rank 1 has read the window
+        builder.copy({BufferId::input, 2, 2}, half);  // rank 1 may not have read the window yet
         builder.signal();
         builder.copy(in, out);
       });

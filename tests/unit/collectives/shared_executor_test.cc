@@ -95,7 +95,7 @@ TEST(SharedExecutor, ARootRunsAheadOfItsReaders) {
   run_ahead(in_pages, Board::pages);
 }
 
-// Only one operation at a time uses the windows.
+// Only one operation at a time may use the windows.
 TEST(SharedExecutor, WindowsAreNotOverwrittenTooEarly) {
   BoardWorld world(3);
   const auto& first = world.issue(0, Kind::broadcast, in_windows);
@@ -193,8 +193,8 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Both ranks broadcast as root, so neither waits for the other. A rank must compare the calls before it uses
-// a slot again.
+// Both ranks broadcast as root, so neither waits for the other. Before a rank uses a slot again, it must
+// compare its call with the other rank's.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);
@@ -356,8 +356,8 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
   }
 }
 
-// Another rank keeps using the cache line that holds its count of finished operations. So a rank reads that
-// count again only when necessary.
+// A rank remembers the other ranks' counts of finished operations. It reads a count again only when
+// necessary, since the count's owner keeps using that cache line.
 TEST(Board, WhatAllHaveFinishedIsRemembered) {
   BoardWorld world(3);
   Board& board = world.executor(0).board();

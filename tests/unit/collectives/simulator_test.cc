@@ -60,8 +60,8 @@ TEST(Simulator, Deterministic) {
   EXPECT_EQ(a.messages, b.messages);
 }
 
-// The selector trusts closed forms; the simulator runs the real schedules. Their results must agree within a
-// factor of two.
+// The selector estimates costs by closed forms. The simulator runs the real schedules. Their results must
+// agree within a factor of two.
 TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
   constexpr double factor = 2.0;
   const CostModel model;
@@ -135,7 +135,7 @@ TEST(Simulator, RanksShareCores) {
   const double alone = simulate(*doubling, p, {}, model).seconds;
   EXPECT_NEAR(alone, 3 * model.near.alpha, 1e-6);
   model.cores = 1;
-  // There are 24 messages, each with work at two ends, and all this work runs one after the other.
+  // There are 24 messages. Each message means work at both ends, and one core does all this work.
   EXPECT_GE(simulate(*doubling, p, {}, model).seconds, 48 * model.near.busy);
 }
 
@@ -164,7 +164,7 @@ TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   }
 }
 
-// docs/scaling.md shows these closed forms for sizes that are too slow to simulate.
+// docs/scaling.md shows estimates by these closed forms, for numbers of ranks that take too long to simulate.
 TEST(Simulator, ClosedFormsOfHundredsOfRanksAreWithinAFactorOfTwo) {
   constexpr double factor = 2.0;
   const Selector selector = Selector::create(CostModel{}, "").take();

@@ -27,7 +27,7 @@ TEST(Topology, Regular) {
   EXPECT_TRUE(Topology::regular(3, 4).regular());
   EXPECT_EQ(Topology::regular(3, 4).hosts(), 3);
   EXPECT_TRUE(Topology(std::vector<int>{0}).regular());
-  EXPECT_FALSE(Topology(std::vector<int>{0, 1, 0, 1}).regular());  // equally many per host, not consecutive
+  EXPECT_FALSE(Topology(std::vector<int>{0, 1, 0, 1}).regular());  // the ranks of a host are not consecutive
 }
 
 TEST(Topology, AHostIsAKernelAndANetworkNamespace) {

@@ -36,7 +36,7 @@ TEST(LivenessRing, IsSymmetricalSparseAndConnected) {
       EXPECT_FALSE(std::ranges::binary_search(links, rank));
       for (const int other : links) EXPECT_TRUE(std::ranges::binary_search(neighbours(all, other), rank));
     }
-    // Every rank must be reachable from rank 0; by symmetry this holds from all ranks.
+    // Every rank must be reachable from rank 0. By symmetry, every rank can then reach all others.
     std::set<int> reached = {0}, edge = {0};
     int hops = 0;
     for (; static_cast<int>(reached.size()) < p; ++hops) {

@@ -139,8 +139,8 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   ASSERT_EQ(send(world.ends[0].get(), answer.data(), answer.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(answer.size()));
   world.turn();
-  // Rank 0 looks up rank 2's address repeatedly, for some seconds by its own clock. If it waited for the name
-  // service, it would wait dozens of times.
+  // Rank 0 asks the name service for rank 2's address once. In some seconds of its own clock, it looks for
+  // the answer dozens of times. It must not wait for the answer.
   const auto begin = Clock::now();
   int heartbeats = 0;
   for (int i = 0; i < 150; ++i) {
@@ -206,7 +206,8 @@ TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(without, HasSubstr("has no token"));
 }
 
-// A distant rank needs several round trips to say who it is. Meanwhile, many nearer strangers can connect.
+// A distant rank needs several round trips to say who it is. In that time, many strangers that are nearer can
+// connect.
 TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   World world;
   const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);

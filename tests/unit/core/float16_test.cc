@@ -62,8 +62,8 @@ TYPED_TEST(NarrowFloatTest, RoundsToNearestEven) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (unsigned code = 0; code <= this->format().largest_code(); ++code) {
     const double here = reference::decode(this->format(), code);
-    // The largest number has no successor, so this uses the last step again: rounding up begins half a step
-    // above that number.
+    // The largest number has no successor, so the step is its distance from its predecessor. Rounding up
+    // begins half a step above the largest number.
     const double step = code < this->format().largest_code()
                             ? reference::decode(this->format(), code + 1) - here
                             : here - reference::decode(this->format(), code - 1);

@@ -10,7 +10,7 @@
 
 #include "core/security/guard.h"
 
-// This file has helpers for tests of two guards and the connection between them.
+// These helpers serve tests of two guards and the connection between them.
 namespace tutti::security {
 
 struct Connection {

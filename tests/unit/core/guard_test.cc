@@ -93,7 +93,7 @@ TEST(Guard, OneSideWithoutATokenIsRefusedOnBoth) {
     EXPECT_THAT(connects.status().message(), HasSubstr("has no token"));
     EXPECT_THAT(accepts.status().message(), HasSubstr("has no token"));
   }
-  // A plain greeting arrives where a guard is expected.
+  // A plain greeting arrives where the guard expects another guard's opening.
   for (const std::string greeting : {"TUTTIST\n and more", "tutti?\r\n and more"}) {
     Connection connection;
     Guard accepts = acceptor("secret");
@@ -193,7 +193,8 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
 TEST(Guard, AReflectedHandshakeIsRefused) {
   Connection ours, theirs;
   Guard victim = acceptor("secret"), also_victim = connector("secret");
-  // The stranger passes the connecting side's opening to the accepting side, and passes the challenge back.
+  // The stranger passes the opening of the connecting side to the accepting side, and passes the challenge
+  // back to the connecting side.
   also_victim.advance(theirs.left);
   send_all(ours.left, receive_all(theirs.right));
   victim.advance(ours.right);
@@ -202,7 +203,7 @@ TEST(Guard, AReflectedHandshakeIsRefused) {
   also_victim.advance(theirs.left);
   const std::string proof = receive_all(theirs.right);
   ASSERT_EQ(proof.size(), digest_bytes);
-  // The connecting side's proof does not serve as proof of the accepting side.
+  // The proof of the connecting side is not accepted as a proof of the accepting side.
   std::string verdict = challenge;
   verdict[11] = 2;
   verdict.replace(body_offset, digest_bytes, proof);

@@ -1,6 +1,6 @@
-# Each object for a wide instruction set may define only one symbol, its table, and may refer to no others. If it
-# defined another (an inline function, a template), the linker could choose that copy for the whole program. The program
-# would then run it even on a processor without the instruction set.
+# Each object for a wide instruction set may define only one symbol, its table, and may refer to no others. If an object
+# defined another symbol (an inline function, a template), the linker could choose that copy for the whole program.
+# Processors without the instruction set would then run it too.
 foreach(object IN LISTS OBJECTS)
   if(NOT object MATCHES "reduce_(baseline|avx2|avx512)\\.cc")
     continue()

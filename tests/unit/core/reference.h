@@ -19,7 +19,7 @@ struct Format {
   bool infinity;
 
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-  unsigned largest_code() const {  // of a finite number
+  unsigned largest_code() const {  // the largest code of a finite number
     const unsigned all = (1u << (exponent_bits + mantissa_bits)) - 1;
     return infinity ? all - (1u << mantissa_bits) : all - 1;
   }

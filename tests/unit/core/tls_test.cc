@@ -37,7 +37,7 @@ Guard acceptor(const Settings& settings, Service service = Service::data, std::u
   return Guard::accepting(Credentials::create(settings).take(), service, self, Deadline::after(seconds(60)));
 }
 
-// Writes `text` on one side, in as many pieces as the socket requires, and returns what arrives on the other.
+// Writes `text` to `from`, in as many pieces as the socket requires. Returns what arrives at `to`.
 std::string carry(Tls& from, Tls& to, const std::string& text) {
   std::string arrived;
   std::size_t written = 0;

@@ -372,8 +372,8 @@ TEST(Join, WhoIsInterruptedLooksForNobody) {
   }
 }
 
-// Both ranks have already met, and rank 1 joins again. Without the interruption, it would retry until rank 0
-// joins again too.
+// Both ranks have already met, and rank 1 joins again. Without the interruption, rank 1 would retry until
+// rank 0 joins again too.
 TEST(Join, WhoIsInterruptedDoesNotTryAgain) {
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   const std::vector<Outcome> met = join_all(2, store);
@@ -383,7 +383,7 @@ TEST(Join, WhoIsInterruptedDoesNotTryAgain) {
   EXPECT_EQ(late.peer(), 1);
 }
 
-// Rank 0 stops serving as soon as the other ranks have what they need, so the port can be used again.
+// Rank 0 stops serving as soon as the other ranks need its store no longer, so the port can be used again.
 TEST(Join, AgainAndAgainOnOnePort) {
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   std::vector<std::thread> threads;

@@ -211,7 +211,7 @@ TEST(Environment, Pmi) {
       0, 3, "file:///x");
   expect_launch(found({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}, {"PMI_FD", "7"}}), 0, 1, "none");
   EXPECT_SAYS(error(with(mpiexec, {{"PMI_FD", "x"}})), "PMI_FD is 'x'");
-  // srun may speak another PMI.
+  // In a Slurm step, the variables of Slurm are used, since srun may speak another PMI protocol.
   EXPECT_EQ(found(with(mpiexec, {{"SLURM_STEP_ID", "0"},
                                  {"SLURM_JOB_ID", "1"},
                                  {"SLURM_PROCID", "1"},
@@ -257,7 +257,7 @@ TEST(Environment, KubernetesIndexedJob) {
   const Environment job = {{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "job-0.svc"}};
   expect_launch(found(job), 1, 2, "tcp://job-0.svc:29500");
   expect_launch(found(with(job, {{"RANK", "0"}, {"MASTER_PORT", "5"}})), 0, 2,
-                "tcp://job-0.svc:5");  // as torchrun inside the job would set them
+                "tcp://job-0.svc:5");  // torchrun inside the job sets RANK and MASTER_PORT
   EXPECT_SAYS(error({{"JOB_COMPLETION_INDEX", "1"}}),
               "JOB_COMPLETION_INDEX is set but WORLD_SIZE and MASTER_ADDR are not");
 }

@@ -57,7 +57,8 @@ class UsersStore : public Store {
   MemoryStore store_;
 };
 
-// `ForgetfulStore` answers a rank with that rank's own nonce, but never stores what the rank sends.
+// `ForgetfulStore` answers a rank with that rank's own nonce, as if it had stored what the rank sends. It
+// never stores it.
 class ForgetfulStore final : public UsersStore {
  public:
   Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired,
@@ -137,7 +138,8 @@ TEST(Exchange, GarbageInTheKeysIsAnErrorNotACrash) {
   EXPECT_EQ(exchange(other, rank_of(2, 2), {}, ample()).status().code(), Code::invalid_argument);
 }
 
-// The key "done", which says how a meeting ended, holds garbage or another key's value.
+// The key "done" should say how a meeting ended. Here it holds garbage, or a value that belongs to another
+// key.
 TEST(Exchange, ADamagedEndIsAnErrorOnlyForThoseWhoFail) {
   for (const std::string& end : {std::string("\xff\xff garbage"), encode_table({}), std::string("0"),
                                  encode_table({encode_introduction(rank_of(0, 2))})}) {

@@ -84,8 +84,8 @@ TEST_P(ExchangeWorlds, TheSameKeysServeAgain) {
   MemoryStore store;
   std::vector<std::thread> threads;
   std::vector<int> completed(static_cast<std::size_t>(GetParam()), 0);
-  // There is no barrier between rounds, so a fast rank finds keys of a meeting that other ranks have not left
-  // yet.
+  // There is no barrier between rounds. So a fast rank finds keys of the last meeting, which other ranks have
+  // not left yet.
   for (int rank = 0; rank < GetParam(); ++rank) {
     threads.emplace_back([&, rank] {
       for (int round = 0; round < 10; ++round) {
@@ -110,7 +110,7 @@ TEST_P(ExchangeWorlds, SingleUse) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, ExchangeWorlds, testing::Values(1, 2, 3, 4, 7, 8, 16));
 
-// Error messages show these facts.
+// Error messages show the facts of offloads.
 TEST(Exchange, FactsOfOffloadsAreShortAndPrintable) {
   const auto code_of = [](std::map<std::string, std::string> offloads) {
     Introduction self = rank_of(0, 1);
@@ -243,7 +243,7 @@ TEST(Exchange, VersionsThatDiffer) {
   for (const Outcome& outcome : meet(store, ranks)) EXPECT_SAYS(outcome.status().message(), "version");
 }
 
-// Rank 0 arrives last, times out first, and reports for all ranks.
+// Rank 0 arrives last and times out first. It reports the missing ranks to all.
 TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
   MemoryStore store;
   const std::vector<int> others{1, 3, 4, 6};
@@ -347,7 +347,7 @@ TEST(Exchange, AMissingRankZeroIsNamed) {
   std::vector<Introduction> ranks = world_of(3);
   ranks.erase(ranks.begin());
   const std::vector<Outcome> outcomes = meet(store, ranks, {}, Deadline::after(seconds(2)));
-  // The rank that gives up first leaves the meeting, so the other rank may report it as missing too.
+  // The rank that gives up first leaves the meeting, so the other rank may report that rank as missing too.
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.status().code(), Code::timeout);
     EXPECT_EQ(outcome.status().peer(), 0) << outcome.status().to_string();

@@ -138,8 +138,8 @@ TEST(FileSession, WhatMayStillBecomeASession) {
     const auto replaces = published(path);
     EXPECT_TRUE(read_session(path).ok());
   }
-  // Rank 0 accepts a file made by `touch` under a usual umask. The file is empty, so it cannot mislead a
-  // rank.
+  // Rank 0 replaces a file that a user has made by `touch`, although others can read it. The file is empty,
+  // so it cannot mislead a rank.
   write_file(path, "");
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
   const auto replaces = published(path);

@@ -51,7 +51,7 @@ TEST(Interfaces, FilterByAddressBlock) {
   EXPECT_EQ(filtered("10.3.0.0/16"), "ib0 ib1");
   EXPECT_EQ(filtered("10.2.0.0/24,10.3.1.0/24"), "eth1 ib1");
   EXPECT_EQ(filtered("10.1.0.7/32"), "eth0");
-  // Only the addresses in the block are used.
+  // Of an interface's addresses, only those in the block are used.
   const auto v6 = select_interfaces(host, {"fd00::/8", "V"}, std::nullopt).take();
   ASSERT_EQ(v6.size(), 1u);
   ASSERT_EQ(v6[0].addresses.size(), 1u);

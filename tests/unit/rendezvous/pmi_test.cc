@@ -1,5 +1,5 @@
-// Tests how ranks pass a session on through their launcher. The launcher belongs to the test, and the sockets
-// are real. tests/multiprocess/mpiexec_test.cc does the same with MPICH's launcher.
+// Tests how ranks pass a session on through their launcher. The launcher is a part of the test, but the
+// sockets are real. tests/multiprocess/mpiexec_test.cc does the same with MPICH's launcher.
 #include <chrono>
 #include <cstdio>
 #include <functional>

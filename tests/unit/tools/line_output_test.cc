@@ -122,7 +122,7 @@ TEST_F(LineOutputTest, NoLineIsKeptForever) {
 }
 
 TEST_F(LineOutputTest, TheReadersPaceIsKept) {
-  // This is more than a pipe holds, so the rest is kept until the pipe is read.
+  // The lines are more than a pipe holds, so `LineOutput` keeps the rest until the pipe is read.
   const std::string line(99999, 'x');
   for (int i = 0; i < 10; ++i) lines_.write(plain_, line + "\n");
   EXPECT_GT(terminal_.backlog(), 0u);

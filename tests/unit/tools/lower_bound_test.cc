@@ -25,7 +25,7 @@ Problem problem_of(CollectiveKind kind, std::uint64_t bytes, int ranks) {
   return problem;
 }
 
-// Each pair is a number of hosts and the number of ranks on each.
+// Each pair is a number of hosts and the number of ranks on each host.
 constexpr std::pair<int, int> worlds[] = {{1, 1}, {1, 2},  {1, 3},  {1, 8}, {1, 33}, {2, 1},  {2, 4}, {3, 3},
                                           {5, 2}, {2, 12}, {3, 12}, {4, 8}, {8, 4},  {16, 8}, {25, 4}};
 
@@ -98,7 +98,7 @@ TEST(LowerBound, NoEstimateIsBelowIt) {
 }
 
 TEST(LowerBound, IsReached) {
-  // This barrier takes the time of a single message.
+  // The bound for this barrier is the time of one message.
   Problem problem;
   problem.kind = CollectiveKind::barrier;
   problem.size = 2;

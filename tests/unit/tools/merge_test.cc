@@ -65,7 +65,7 @@ TEST(Merge, NothingGoesOn) {
   EXPECT_EQ(merge(world(4)), "nothing is in flight, and all ranks have made equally many calls\n");
 }
 
-// Rank 2 is behind. Ranks 0 and 1 wait for other ranks, but in the end they wait for rank 2 too.
+// Rank 1 waits for rank 0, rank 0 for rank 3, and rank 3 for rank 2. So rank 2 is behind.
 TEST(Merge, NamesWhoIsBehind) {
   auto dumps = world(4);
   running(dumps[0], "all_reduce(count=4)", {3});
@@ -100,7 +100,7 @@ TEST(Merge, NamesDifferentCalls) {
                                       "broadcast(root=0)\n"));
 }
 
-// The message names rank 1, which makes no progress, even though rank 1 is itself in an operation.
+// Rank 1 is itself in an operation. The message names it all the same, since it makes no progress.
 TEST(Merge, NamesWhoMakesNoProgress) {
   auto dumps = world(2);
   running(dumps[1], "all_reduce(count=4)", {});
@@ -141,8 +141,8 @@ void move_to(RankDump& dump, std::int64_t time_us, std::int64_t since_us) {
   dump.communicators.front().operations.back().issued_us = since_us;
 }
 
-// The ranks were asked for their dumps at different moments. Rank 1 was asked later and has made more calls,
-// but rank 0 is not behind.
+// The ranks were asked for their dumps at different moments. Rank 1 was asked later, so its dump shows more
+// calls. Rank 0 is not behind.
 TEST(Merge, MomentsAreNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -158,7 +158,7 @@ TEST(Merge, MomentsAreNoDelay) {
 }
 
 // Rank 0 was asked a minute after rank 1. If rank 0's operation began after rank 1 was asked, rank 1 may have
-// joined since then. So rank 1 does not count as behind.
+// joined it since. So rank 1 does not count as behind.
 TEST(Merge, WhatBeganLaterIsNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});

@@ -24,7 +24,7 @@ TEST(DriverBackground, DrivesWhenNoCallerDoes) {
     const Deadline limit = soon();
     while (pipe.received.load() < round && !limit.expired()) std::this_thread::sleep_for(1ms);
     ASSERT_EQ(pipe.received.load(), round);
-    // Callers drive in between; the background thread must take over again every time.
+    // In some rounds, this thread drives too. The background thread must take over again each time.
     if (round % 3 == 0) driver.progress();
     if (round % 4 == 0) {
       Flag never{0};
@@ -66,8 +66,8 @@ TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
       if (brought) polled_after_task = true;
       return false;
     };
-    // When the background thread asks whether work is left, the answer is no. But while it stops driving, it
-    // runs a task that brings new work.
+    // When the background thread asks whether work is left, the answer is no, so it stops driving. While it
+    // stops, it runs a task that brings new work.
     polled.work_left = [&] {
       if (!posted) driver.post(task);
       posted = true;
@@ -127,8 +127,8 @@ TEST(DriverBackground, StopsAndLeavesDrivingToCallers) {
   EXPECT_EQ(pipe.received.load(), 1);
 }
 
-// `HostLoop` is a host program's own event loop. It only sleeps on the driver's descriptor and calls
-// `progress`.
+// `HostLoop` is the event loop of a program that uses tutti. It only sleeps on the driver's descriptor and
+// calls `progress`.
 class HostLoop {
  public:
   explicit HostLoop(Driver& driver) : driver_(driver) {}
@@ -202,7 +202,7 @@ TEST(DriverFork, AChildIsToldAndDoesNotHang) {
   if (child == 0) {
     const bool told = driver->forked() && !driver->wait(never, soon()) && !driver->try_enter();
     char byte;
-    const bool closed = read(pipe.watched(), &byte, 1) == 0;  // the descriptor is /dev/null now
+    const bool closed = read(pipe.watched(), &byte, 1) == 0;  // in the child, the descriptor is /dev/null
     driver.reset();
     _exit(told && closed ? 0 : 1);
   }
@@ -210,7 +210,7 @@ TEST(DriverFork, AChildIsToldAndDoesNotHang) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_FALSE(driver->forked());
-  // What the child did has not affected the parent's descriptors.
+  // The child has not changed the descriptors of the parent.
   Flag done{0};
   pipe.then = [&] { set(*driver, done); };
   pipe.write_byte();

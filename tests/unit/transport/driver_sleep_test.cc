@@ -1,4 +1,4 @@
-// Tests that the driver keeps the deadlines of objects that it polls and that have no descriptor (see
+// Tests that the driver polls objects without a descriptor at the deadlines that they set (see
 // docs/seams/sleep.md).
 #include <algorithm>
 #include <csignal>
@@ -47,8 +47,8 @@ class Ticker {
   std::atomic<int> ticks_{0};
 };
 
-// Calls `pass_a_second` until the ticker ticks more often in one call than it could if sleeps took whole
-// milliseconds. A loaded machine may need several calls. Also checks that the driver slept between ticks.
+// Calls `pass_a_second` until the ticker ticks in one call more than `most_in_milliseconds` times. A loaded
+// machine may need several calls. Also checks that the driver slept between ticks.
 template <typename PassASecond>
 void expect_to_tick_in_microseconds(const Ticker& ticker, PassASecond pass_a_second) {
   int most = 0;
@@ -91,7 +91,7 @@ TEST(DriverSleep, OfAnEventLoopIsNotRoundedToMilliseconds) {
   });
 }
 
-// A caller that begins something and then computes calls `wake`. Without this call, the background thread
+// A caller calls `wake` if it has begun something and now computes. Without this call, the background thread
 // would first wait until no caller has driven for some time, here for 30 seconds.
 TEST(DriverSleep, AWakeMakesTheBackgroundThreadKeepDeadlinesAtOnce) {
   DriverOptions options = sleeping_at_once();
@@ -163,10 +163,10 @@ TEST(PollerSleep, EndsWhenItIsRungThoughItHasNoDeadline) {
   Poller poller;
   poller.ring();
   poller.sleep(Deadline::never());
-  EXPECT_FALSE(poller.deliver());  // the poller answers its own bell
+  EXPECT_FALSE(poller.deliver());  // a ring of the poller itself is not delivered
   const Deadline soon_over = Deadline::after(1500us);
   poller.sleep(soon_over);
-  EXPECT_TRUE(soon_over.expired());  // so that ring does not end a second sleep
+  EXPECT_TRUE(soon_over.expired());  // the ring has ended only the first sleep
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST(DriverWait, ManyThreadsEachWithItsOwnFlag) {
     waiters.emplace_back([&, i] {
       Flag& flag = flags[static_cast<std::size_t>(i)];
       for (int round = 0; round < rounds; ++round) {
-        // Whichever thread drives will find the completion. It need not be the thread that owns the pipe.
+        // The thread that drives finds the completion. That need not be the thread that owns the pipe.
         pipes[static_cast<std::size_t>(i)]->write_byte();
         if (!driver.wait(flag, soon())) break;
         flag.store(0);
@@ -130,7 +130,7 @@ TEST(DriverWait, WhoIsDoneHandsOverToAnotherWaiter) {
     std::this_thread::sleep_for(1ms);
     first.write_byte();
     a.join();
-    second.write_byte();  // noticed only if b took the baton that a left
+    second.write_byte();  // b notices this only if it took over the baton from a
     b.join();
   }
 }

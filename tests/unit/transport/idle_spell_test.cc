@@ -14,10 +14,10 @@ using Time = IdleSpell::Time;
 
 constexpr microseconds spin(50), yield(200);
 
-// The tests pass the current time to a spell. The spell itself reads the clock only when it ends and after it
-// has yielded. After a yield, it compares the clock with the time that the test passed: if the clock is well
-// ahead, it concludes that another thread ran. So with a time in the future it never concludes this, and with
-// a time in the past it always does.
+// The tests pass the current time to a spell. The spell itself reads the clock only at its end and after each
+// yield. After a yield, it compares the clock with the time that the test passed. If the clock is well ahead,
+// it concludes that another thread ran. It never concludes this from a time in the future, and always does
+// from a time in the past.
 class IdleSpellTest : public ::testing::Test {
  protected:
   const Time future_ = Deadline::Clock::now() + hours(1);
@@ -85,7 +85,7 @@ TEST_F(IdleSpellTest, SpinsOnWhereSpinningFindsSomething) {
 TEST_F(IdleSpellTest, LearnsFromALostTimeSlice) {
   spell_.begin(past_);
   EXPECT_TRUE(spell_.pass_time(past_));
-  spell_.end();  // the clock says that an hour has passed
+  spell_.end();  // reads the clock: an hour has passed
   spell_.begin(future_);
   EXPECT_FALSE(spell_.is_spinning());
 }

@@ -1,4 +1,4 @@
-// Tests ranks that send something other than a bell, or a bell that cannot be rung.
+// Tests peers that send something that is no bell, or a bell that cannot be rung.
 #include <fstream>
 #include <thread>
 
@@ -130,8 +130,8 @@ TEST_P(ShmNoBell, IsNotTakenFromWhoWelcomes) {
 INSTANTIATE_TEST_SUITE_P(All, ShmNoBell, ::testing::ValuesIn(no_bells),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Ranks 0 and 1 share a segment with the test, which plays rank 2 and leads the segment. The test sends both
-// ranks one false bell in place of the true bells of all ranks.
+// Ranks 0 and 1 share a segment with the test, which plays rank 2 and leads the segment. The test keeps the
+// true bells, and hands out one false bell as the bell of every rank.
 class ShmFalseBells : public ::testing::Test {
  protected:
   ShmFalseBells() {
@@ -210,7 +210,7 @@ TEST_F(ShmFalseBells, OfALeaderDoNotStopOthersMessages) {
   EXPECT_EQ(stolen, 0);
 }
 
-// The peer does not read, and has made its socket block when it is full.
+// The peer does not read its bell, and an ordinary write to its full socket would block.
 TEST(ShmBell, ThatIsFullHoldsNobodyUp) {
   const RawBell bell;
   while (send(bell.get(), "x", 1, MSG_DONTWAIT) == 1) {

@@ -69,7 +69,7 @@ TEST_F(ShmPeer, CanSend) {
 }
 
 TEST_F(ShmPeer, WithAnImpossibleTailIsFoundOut) {
-  // A stray write might leave such a tail. It is far ahead, but still a whole number of cache lines.
+  // A stray write might leave such a tail. The tail is far ahead, but still a whole number of cache lines.
   for (int i = 0; i < 3; ++i) pipe->out().advance(ring);
   pipe->out().publish();
   pipe->wake_peer();
@@ -173,7 +173,8 @@ TEST_F(ShmPeer, CannotConnectTwice) {
 
 // --- tests in which shared memory does not work between the ranks ---
 
-// `BothWays` has two ranks with both shm and tcp. A test can give either rank a false address of the other.
+// `BothWays` has two ranks with both shm and tcp. A test can give either rank a false shm address of the
+// other.
 struct BothWays {
   std::vector<std::unique_ptr<Transport>> shm, tcp;
   std::vector<PeerInfo> peers;
@@ -192,8 +193,8 @@ struct BothWays {
     nodes[0]->shut_down();
     other.join();
   }
-  // Returns a false shm address of `rank`: another listener's, but with the nonce of `rank`. So the other
-  // rank still recognizes `rank` when `rank` connects.
+  // Returns a false shm address of `rank`: the address of another listener, but with the nonce of `rank`.
+  // With this nonce, the other rank still recognizes `rank` when `rank` connects.
   std::string misled_to(const std::string& listener, int rank) const {
     Address address = published_by(peers[static_cast<std::size_t>(rank)]).value();
     address.name = listener;
@@ -246,8 +247,8 @@ TEST(ShmFallback, IsNotNeededWhereAllIsWell) {
   EXPECT_EQ(world.transport_at(1), "shm");
 }
 
-// Rank 0 is refused, falls back to tcp, and sends its queued messages there. Rank 1 has not heard of this,
-// but follows.
+// Rank 0 is refused, falls back to tcp, and sends its queued messages there. Rank 1 has not been told of
+// this, but falls back too.
 TEST(ShmFallback, WhoIsRefusedTakesTheOtherAlong) {
   const std::string name = "tutti-test-fallback-" + std::to_string(getpid());
   const Descriptor listener = listen_local(name).take();
@@ -280,8 +281,8 @@ TEST(ShmFallback, WhoIsRefusedTakesTheOtherAlong) {
   EXPECT_EQ(world.transport_at(1), "tcp");
 }
 
-// Rank 0 cannot map the memory that it receives. It says so and falls back to tcp; rank 1 follows when rank 0
-// contacts it over tcp.
+// Rank 0 cannot map the memory that it receives. It tells rank 1 so and falls back to tcp. Rank 1 falls back
+// too when rank 0 contacts it over tcp.
 TEST(ShmFallback, WhoCannotMapFallsBack) {
   BothWays world;
   World names(0);
@@ -336,7 +337,7 @@ TEST(ShmFallback, OtherHostsAndNamespacesAreNotReached) {
   EXPECT_TRUE(transport->can_reach(other).ok());
   auto judge = [&](const PeerInfo& peer) {
     Status status;
-    // The transport that judges `peer` belongs to a node, so it knows its own rank.
+    // The transport must belong to a node, so that it knows its own rank when it judges `peer`.
     MeshOptions options;
     options.peers = {world.peers[0], peer};
     options.transports.push_back(create({}).take());

@@ -69,7 +69,7 @@ TEST(ShmGuard, WhoHasNoTokenIsNotListenedTo) {
       note.from_nonce = parse_address(world.peers[1].addresses.at("shm"))->nonce;
       note.to_nonce = parse_address(world.peers[0].addresses.at("shm"))->nonce;
       plain.send(note);
-      EXPECT_EQ(plain.receive(note), EBADMSG);  // a guard's notice arrived
+      EXPECT_EQ(plain.receive(note), EBADMSG);  // a guard's message arrived instead
       EXPECT_TRUE(plain.is_closed());
     }
     {

@@ -281,7 +281,7 @@ TEST_F(ShmLeader, LiesAboutSizeOrSeals) {
   }
 }
 
-// Memory of huge pages may have holes. Touching one could raise SIGBUS when no huge page is left.
+// Memory of huge pages may have holes. Touching a hole raises SIGBUS if no huge page is left.
 TEST_F(ShmLeader, OffersHugePages) {
   constexpr std::size_t huge = std::size_t{2} << 20;
   wish.bytes = huge - front_bytes(2);
@@ -392,7 +392,7 @@ TEST_F(ShmStranger, AFloodIsBounded) {
 
 TEST_F(ShmStranger, WishesThatNobodyShares) {
   // A hundred connections ask for segments that nobody else asks for. Rank 0 keeps only some of these
-  // connections, and closes the rest. Once the peer is gone, rank 0 keeps none.
+  // connections, and closes the rest. Once the test has closed its ends, rank 0 keeps none.
   const RawBell bell;
   const int before = open_descriptors();
   {

@@ -80,7 +80,7 @@ TEST(ShmShare, ABellWakesASleeper) {
   Group group(world, 7, 100);
   group.post();
   group.expect_shared();
-  // A `Watcher` watches a word of the segment when polled, as a group's schedule does.
+  // A `Watcher` looks at a word of the segment whenever it is polled, as a SharedExecutor does.
   class Watcher final : public Pollable {
    public:
     Watcher(Driver& driver, std::byte* word) : driver_(driver), word_(*word) {}

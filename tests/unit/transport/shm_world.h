@@ -130,8 +130,8 @@ inline int make_memfd(std::size_t size, bool sealed = true, unsigned flags = 0) 
   return memfd;
 }
 
-// Returns the first note that rank `from` sends to rank `to`. It contains the nonces of both ranks, which all
-// ranks know.
+// Returns the first note that rank `from` sends to rank `to`. It contains the nonces of both ranks. All ranks
+// know all nonces.
 inline Note first_note(const World& world, NoteKind kind, int from, int to) {
   const auto nonce = [&](int rank) {
     return parse_address(world.peers[static_cast<std::size_t>(rank)].addresses.at("shm"))->nonce;
@@ -175,7 +175,7 @@ class RawBell {
     pollfd readable{ear_.get(), POLLIN, 0};
     return ::poll(&readable, 1, 30'000) == 1;
   }
-  // Takes one ring and returns false, or returns true if the bell has not rung.
+  // Returns true if the bell has not rung. Otherwise takes one ring and returns false.
   bool is_silent() const {
     char ignored;
     return recv(ear_.get(), &ignored, 1, MSG_DONTWAIT) < 0;

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 constexpr microseconds longest(50);
 constexpr milliseconds a_slice(3);
 
-// Returns how many waits must not spin before the next one that may spin.
+// Returns how many waits the policy lets pass without a spin before one that may spin.
 int skipped(SpinPolicy& policy) {
   int waits = 0;
   while (policy.begin().count() == 0) ++waits;

@@ -73,7 +73,7 @@ TEST(StreamCancel, AnnouncedSendIsWithdrawn) {
   expect_alive(pair);
 }
 
-// The receiver's clear frame is in transit while the send is cancelled.
+// The sender cancels while the receiver's clear frame is still in transit.
 TEST(StreamCancel, SendCrossesTheClear) {
   StreamPair pair(small_limits);
   TestSend send(1000, 1);
@@ -93,7 +93,8 @@ TEST(StreamCancel, SendCrossesTheClear) {
   expect_alive(pair);
 }
 
-// Sends are cancelled after every possible number of bytes. The receive either fails or gets everything.
+// Cancels a send after both ends have read 0 to 59 pieces of up to 37 bytes. The receive either fails or gets
+// everything.
 TEST(StreamCancel, SendAtEveryByte) {
   int failed = 0, arrived = 0;
   for (std::size_t steps = 0; steps < 60; ++steps) {

@@ -69,7 +69,7 @@ void reduce_case(std::size_t count, std::size_t chunk, MessageSide side, bool in
     const T right = side == MessageSide::left ? local[i] : theirs[i];
     expected[i] = static_cast<T>(left - right);
   }
-  // Subtraction shows which side is left and which is right.
+  // The result of a subtraction shows which operand was left and which was right.
   const auto subtract = [](const void* left, const void* right, void* to, std::size_t n, DataType, void*) {
     for (std::size_t i = 0; i < n; ++i) {
       static_cast<T*>(to)[i] =
@@ -151,7 +151,7 @@ TEST(Stream, UnexpectedMessagesAreBounded) {
 }
 
 // While one message stays unclaimed, every other message still gets through if it fits into half of the
-// credit. The receiver may not have returned the other half yet.
+// credit. (The receiver may hold up to half of the credit before it returns it.)
 TEST(Stream, CreditComesBackBeforeAnybodyStalls) {
   StreamPair pair(small_limits);
   TestSend held(100, 9999);
@@ -309,7 +309,7 @@ TEST(Stream, BothSayGoodbyeAtOnce) {
   EXPECT_TRUE(pair.owner_a.downs.empty() && pair.owner_b.downs.empty());
 }
 
-// A goodbye waits for the rest of a frame, even if the frame's operation has ended.
+// A goodbye follows only after the rest of a frame, even if the operation of that frame has ended.
 TEST(Stream, GoodbyeAfterHalfAFrame) {
   StreamPair pair;
   pair.room(100);
@@ -349,7 +349,7 @@ TEST(Stream, LostPeerFailsEverything) {
   EXPECT_TRUE(pair.a->closed && pair.b->closed);
 }
 
-// Lengths have 64 bits. This message has five gigabytes, which are not stored anywhere.
+// Lengths have 64 bits. This message has five gigabytes, but no memory holds them.
 TEST(Stream, MessagesOverFourGigabytes) {
   const std::size_t bytes = (std::size_t{5} << 30) + 8;
   void* source = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -398,8 +398,8 @@ TEST(Stream, RandomTraffic) {
         sends[way].emplace_back(random() % (i % 4 == 0 ? 3000 : 150), i, way);
       for (std::uint64_t i = 0; i < 100; ++i) recvs[way].emplace_back(sends[way][i].memory.size(), i);
     }
-    // Receives are posted in another order than sends. But the orders differ so little that messages without
-    // a receive never fill the window.
+    // Receives are posted in another order than sends. But the orders differ so little that the messages that
+    // wait for a receive never fill the window.
     std::size_t sent[2] = {0, 0}, received[2] = {0, 0};
     std::vector<std::size_t> order(100);
     std::iota(order.begin(), order.end(), 0);

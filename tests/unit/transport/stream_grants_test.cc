@@ -28,7 +28,7 @@ class Regions final : public RemoteMemory {
   bool refuses = false;
 };
 
-// `a` sends, and `b` grants.
+// `a` sends, and `b` grants `a` memory to write to.
 struct StreamGrants : ::testing::Test {
   StreamGrants() {
     pair.a->write_remotely(of_a);
@@ -143,7 +143,7 @@ TEST_F(StreamGrants, ALateGrantIsIgnored) {
   EXPECT_EQ(first_recv.memory, std::vector<std::byte>(1000));
 }
 
-// After the connection has ended, an operation ends only when none of its remote writes is under way.
+// Even after the connection has ended, an operation does not end while one of its remote writes is under way.
 TEST_F(StreamGrants, AfterAFailureOperationsWaitForWrites) {
   for (const bool clean : {false, true}) {
     Regions memory_a, memory_b;
@@ -192,7 +192,7 @@ FrameHeader written_frame(std::uint32_t id, std::uint64_t offset, std::uint64_t 
   return header;
 }
 
-// `a` has announced a message of 1000 bytes with the id 1 << 16, and the peer grants memory for it.
+// `a` has announced a message of 1000 bytes with the id 1 << 16. The peer answers with invalid grants.
 TEST(HostileGrants, GrantsAreChecked) {
   constexpr std::uint32_t id = 1 << 16;
   const std::vector<std::vector<FrameHeader>> attacks = {

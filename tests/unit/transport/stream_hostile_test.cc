@@ -92,7 +92,7 @@ TEST_F(Hostile, DataBeforeItsClear) {
   expect_refused();
 }
 
-// A length of 2^63 is only a number until a receive matches the message.
+// An announced length of 2^63 does no harm while no receive matches the message.
 TEST_F(Hostile, HugeRequest) {
   feed(frame(FrameType::request, 7, 0, 0, std::uint64_t{1} << 63));
   feed(frame(FrameType::request, 8, 0, 0, ~std::uint64_t{0}));
@@ -130,8 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Fields, HostileData,
                                            BadData{7, 0xffffffc0 % 100'000, 64},  // far too long
                                            BadData{7, 257, 64}));
 
-// A payload on a stripe must not be small, since each payload takes an entry in the table of expected
-// payloads.
+// A payload on a stripe must not be small, since each takes an entry in the table of expected payloads.
 TEST_F(Hostile, SmallPayloadsOnAStripe) {
   pair.b->accept_stripes();
   TestRecv recv(200);
@@ -197,7 +196,7 @@ TEST_F(Hostile, ClearsTwice) {
   EXPECT_TRUE(send.failed(Code::protocol_error));
 }
 
-// A peer that reads nothing sends endless requests and cancels. Our answers must not pile up.
+// A peer sends endless requests and cancels, but reads nothing. Our answers must not pile up.
 TEST_F(Hostile, ControlFramesAreBounded) {
   pair.b->room = 10;
   pair.owner_b.discard_all = true;
@@ -244,7 +243,8 @@ TEST_F(Hostile, RandomFrames) {
           static_cast<std::uint32_t>(header.type == FrameType::eager  ? header.message.bytes
                                      : header.type == FrameType::data ? pick({64, 128, 256, 300, 44})
                                                                       : 0);
-      // Like the mesh, the test never gives a receive a message that is longer than the receive's buffer.
+      // The mesh never gives a receive a message that is longer than the receive's buffer, so this test does
+      // not either.
       for (TestRecv& recv : recvs) {
         if (recv.completions == 0 && recv.tag == header.message.tag && header.message.bytes > recv.bytes) {
           std::erase(fresh.owner_b.posted, &recv);

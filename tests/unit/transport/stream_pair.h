@@ -137,7 +137,7 @@ class PipeChannel final : public StreamChannel {
 
   PipeChannel* other = nullptr;
   std::size_t room = 1 << 20;        // the size of the buffer
-  std::vector<std::byte> in_flight;  // written here, not yet read by the other end
+  std::vector<std::byte> in_flight;  // bytes written at this end, and not yet read at the other
   bool closed = false;
   bool late_writes = false;            // remote writes end in `end_write`, and the test calls `writes_over`
   OutgoingFrame* under_way = nullptr;  // the remote write that is under way

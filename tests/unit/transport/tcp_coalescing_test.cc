@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t message_bytes = 8;
 
-// Returns the number of segments that both ends of this process's connections have sent.
+// Returns how many segments this process has sent, on all connections and from both of their ends.
 std::uint32_t all_segments_sent() {
   std::uint32_t all = 0;
   for (const int descriptor : OpenSockets::descriptors(true)) all += segments_sent(descriptor);
@@ -79,7 +79,7 @@ TEST(TcpCoalescing, WhatAPeerHasNotReadLeavesTogether) {
       messages.send();
       EXPECT_TRUE(messages.have_left());
       EXPECT_EQ(waiting_sockets(), 1);
-      EXPECT_LE(all_segments_sent() - before, 50u);  // two segments, plus acknowledgements sent at once
+      EXPECT_LE(all_segments_sent() - before, 50u);  // two at best; each acknowledgement releases another
     });
     // The messages arrive, although rank 0 does not drive again.
     messages.receive();

@@ -58,7 +58,7 @@ void storm(int size, int rounds) {
       });
     }
     for (auto& thread : threads) thread.join();
-    // From now on only this loop drives the ranks, until they have closed their surplus connections. Each
+    // Only this loop drives the ranks now. It goes on until they have closed their surplus connections. Each
     // pair of ranks keeps one connection, and both of its ends are in this process.
     for (std::size_t rank = 0; rank < world.nodes.size(); ++rank) {
       EXPECT_TRUE(world[rank].until(
@@ -73,7 +73,7 @@ TEST(TcpCrossConnect, StormOfFour) { storm(4, 30); }
 TEST(TcpCrossConnect, StormOfEight) { storm(8, 6); }
 
 TEST(TcpCrossConnect, TheOtherDirectionHelpsWhereOneIsBlocked) {
-  // Rank 0 has a wrong address for rank 1, where nothing listens. Rank 1 has the right address for rank 0. If
+  // Rank 0 has a wrong address for rank 1: nothing listens there. Rank 1 has the right address for rank 0. If
   // both ranks could connect, rank 0's connection would win.
   auto zero = create({}).take(), one = create({}).take();
   const std::string address_0 = zero->address(), address_1 = one->address();
@@ -195,7 +195,8 @@ struct Played {
 
 TEST(TcpConnect, NothingIsSentBeforeTheWelcome) {
   Played played;
-  // The test sends half an answer, pauses, and sends the rest. Only then does the message arrive.
+  // The test sends half an answer, pauses, and sends the rest. Only the whole answer makes rank 0 send its
+  // message.
   const auto answer = encode(Verdict::welcome);
   played.peer->send(std::span(answer).first(7));
   for (int i = 0; i < 20; ++i) {
@@ -262,8 +263,8 @@ TEST(TcpConnect, FramesThatAreNoneBreakTheProtocol) {
 
 // A listener that has no descriptor left pauses, and continues when one is free again.
 TEST(TcpConnect, WaitsForDescriptors) {
-  // UBSan needs descriptors for each type that it has not seen before. This extra pair makes it see all types
-  // now.
+  // UBSan needs a descriptor whenever it sees a new type. This extra pair makes it see all types before the
+  // limit is set.
   Pair shown;
   Send first(8, collective(0), 1);
   Recv second(8, 0, collective(0));

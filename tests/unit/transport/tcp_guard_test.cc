@@ -55,7 +55,7 @@ TEST(TcpGuard, StrangersAndHoldersOfOtherTokensDisturbNobody) {
       stranger.send(std::string("GET / HTTP/1.1\r\n\r\n"));
       EXPECT_TRUE(stranger.is_closed_silently());
     }
-    {  // Even a proper hello is refused, since no proof comes before it.
+    {  // A hello that is right in itself is refused, since no proof comes before it.
       RawSocket plain(world.addresses[0]);
       plain.send(encode(proper_hello(world, 1, 0)));
       const auto answer = plain.receive(security::Guard::message_bytes);

@@ -17,7 +17,7 @@ TEST(TcpStrangers, AreClosedWithoutAWord) {
     RawSocket stranger(world.addresses[0]);
     ASSERT_TRUE(stranger.connected());
     stranger.send(greeting);
-    if (greeting == "tutti") continue;  // could become a hello; closed later
+    if (greeting == "tutti") continue;  // may be the beginning of a hello, so it is closed only later
     EXPECT_TRUE(stranger.is_closed_silently()) << greeting.substr(0, 20);
   }
   expect_exchange(world[0], 0, world[1], 1, 0);
@@ -47,8 +47,8 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
     connected += strangers.back()->connected();
   }
   EXPECT_EQ(connected, 600);
-  // The oldest connections are closed to make room; the others stay open. The limit below counts our 600
-  // ends, 256 ends of the listener, and one connection that is just being accepted.
+  // Rank 0 closes the oldest connections to make room, and keeps the others open. The limit below counts our
+  // 600 ends, 256 ends of the listener, and one connection that is just being accepted.
   EXPECT_TRUE(strangers.front()->is_closed_silently());
   EXPECT_LE(OpenSockets::now().connected - before.connected, 600 + 256 + 1);
   expect_exchange(world[0], 0, world[1], 1, 0);
@@ -92,7 +92,7 @@ TEST(TcpStrangers, HellosOfTheWrongKindAreRefused) {
   add(Verdict::wrong_rank, [](Hello& hello) { hello.from = 0xffffffff; });
   add(Verdict::stranger, [](Hello& hello) { ++hello.to_nonce; });
   add(Verdict::stranger, [](Hello& hello) { ++hello.from_nonce; });
-  add(Verdict::stranger, [](Hello& hello) { hello.from = 2; });  // with rank 1's nonce
+  add(Verdict::stranger, [](Hello& hello) { hello.from = 2; });  // rank 2, but with rank 1's nonce
   add(Verdict::gone, [](Hello& hello) { hello.stripe = 1; });    // the stripe belongs to no connection
   for (const auto& [hello, verdict] : cases) {
     RawSocket stranger(world.addresses[0]);

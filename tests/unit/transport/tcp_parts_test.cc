@@ -177,7 +177,8 @@ TEST(TcpListen, TakesTheFirstFreePortOfARange) {
   std::vector<std::unique_ptr<Transport>> taken;
   Options options;
   std::uint16_t base = 0;
-  // This looks for a range of three free ports. If another program takes one first, it tries the next range.
+  // The test looks for a range of three free ports. If another program takes one of them first, the test
+  // tries the next range.
   for (std::uint16_t first = 21'000; base == 0 && first < 29'000;
        first = static_cast<std::uint16_t>(first + 3)) {
     options.first_port = first;

@@ -26,14 +26,14 @@ TEST(TcpStripes, AreOpenedByTheFirstLargeMessage) {
   expect_exchange(world[0], 0, world[1], 1, 1, 200'000);
   EXPECT_EQ(connections(), 2);
   for (std::uint64_t i = 2; i < 5; ++i) expect_exchange(world[0], 0, world[1], 1, i, large);
-  // Counts both ends of the first connection, and of two more for each direction.
+  // This counts both ends of five connections: the first one, and two more for each direction.
   EXPECT_TRUE(world[0].until([] { return connections() == 2 * (1 + 2 + 2); })) << connections();
   for (std::uint64_t i = 5; i < 10; ++i) expect_exchange(world[0], 0, world[1], 1, i, large);
   EXPECT_EQ(connections(), 10);
 }
 
-// Each direction has as many connections as there are addresses, each between a different pair of addresses.
-// The first connection serves both directions.
+// Each direction has as many connections as a rank has addresses. Each of them uses a different pair of
+// addresses. The first connection serves both directions.
 TEST(TcpStripes, UseEveryAddress) {
   Options options;
   options.bind = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};

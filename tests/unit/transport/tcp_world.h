@@ -21,7 +21,7 @@ using conformance::Node;
 using conformance::Recv;
 using conformance::Send;
 
-// Makes a rank with the given tcp transport. The other ranks in `peers` may be real ranks or the test itself.
+// Makes a rank with the given tcp transport. The test itself may play the other ranks in `peers`.
 inline std::unique_ptr<Node> make_node(int rank, std::vector<PeerInfo> peers,
                                        std::unique_ptr<Transport> transport,
                                        std::chrono::nanoseconds connect_timeout = std::chrono::seconds(30)) {
