@@ -190,8 +190,8 @@ class TUTTI_API Communicator {
   Work gather(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options = {});
   Work gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts, int root,
                 const CallOptions& options = {});
-  // Sends block r of the root's `in` to rank r; the root's in.count = size * out.count, or the sum of the
-  // counts. Other ranks ignore `in` and `counts`. In place: the root's `out` is its own block of `in`.
+  // Sends block r of the root's `in` to rank r; the root's in.count = size * out.count (scatter_v: the sum of
+  // the counts). Other ranks ignore `in` and `counts`. In place: the root's `out` is its own block of `in`.
   Work scatter(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options = {});
   Work scatter_v(const ConstBuffer& in, std::span<const std::uint64_t> counts, const Buffer& out, int root,
                  const CallOptions& options = {});

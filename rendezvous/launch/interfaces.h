@@ -36,9 +36,10 @@ InterfaceFilter interface_filter(const std::string& tutti_socket_ifname);
 // (and never loopback). A leading = compares whole names. If nothing matches, fails with `invalid_argument`,
 // which names the variable and the interfaces that exist.
 //
-// Without a filter, this is the interface that owns `route` (this host's address on the route to the store).
-// If there is none, it is the first usable interface. Bridges and virtual cards of containers and hypervisors
-// are skipped. Loopback is used only if the route is loopback, or if there is nothing else.
+// Without a filter, the result is the interface that owns `route` (this host's address on the route to the
+// store). If no interface owns it, the result is the first usable interface. Bridges and virtual cards of
+// containers and hypervisors are skipped. Loopback is used only if the route is loopback, or if there is
+// nothing else.
 Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
                                                  const InterfaceFilter& filter,
                                                  const std::optional<SocketAddress>& route);
