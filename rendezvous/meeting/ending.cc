@@ -69,8 +69,8 @@ void Ending::take_leave(const Status& outcome) {
 }
 
 // Stays for a moment, so that ranks that are only just starting learn of the failure and do not wait in vain.
-// With `single_use` only rank 0 stays, since it serves the store. Otherwise all ranks stay, since the last
-// one to leave removes the failure. The wait ends early once every rank knows.
+// With `single_use` only rank 0 stays, since it serves the store. Without it, all ranks stay if they have not
+// all met yet, since the last one to leave removes the failure. The wait ends early once every rank knows.
 void Ending::linger(const Status& failure, int counted) {
   MeetingStore& store = meeting_.store;
   const bool connecting = meeting_.phase == Phase::connecting;
