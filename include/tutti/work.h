@@ -34,9 +34,9 @@ class TUTTI_API Work {
   // Throws like `wait`.
   bool wait_for(std::chrono::nanoseconds timeout);
   // Makes `stream` (a cudaStream_t) wait until a library that was added to tutti has completed the operation.
-  // Returns at once: the host does not wait. Whether all ranks have made the same call is known only after
-  // `wait`. Does nothing if the operation has ended. Throws the operation's error if it failed, and
-  // `unsupported` if no library carries it out. A callback may call it.
+  // Returns at once, without waiting for the operation. Whether all ranks have made the same call is known
+  // only after `wait`. Does nothing if the operation has ended. Throws the operation's error if it failed,
+  // and `unsupported` if no library carries it out. A callback may call it.
   void wait_on(void* stream);
   // Returns true once the operation has ended, successfully or not. This makes no progress by itself.
   bool done() const;

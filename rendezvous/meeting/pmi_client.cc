@@ -70,7 +70,7 @@ Status PmiClient::say_hello(Deadline deadline) {
   const Result<Secret> limits = ask(Secret("get_maxes"), "maxes", deadline);
   if (!limits.ok()) return limits.status();
   const auto most = parse_integer(value_in(limits->reveal(), "vallen_max"));
-  // The limit includes the character that ends a text in C.
+  // The limit includes the NUL that ends a text in C.
   value_limit_ = static_cast<std::size_t>(std::clamp<std::int64_t>(most.value_or(0), 0, longest_line / 2));
   if (value_limit_ < 64) return fail(Status(Code::protocol_error, "it has no room for values"));
   --value_limit_;
@@ -118,7 +118,7 @@ Result<Secret> PmiClient::receive_line(Deadline deadline) {
   std::array<char, longest_line> line;
   std::size_t size = 0;
   Status status;
-  // The launcher sends nothing but answers, so a line ends where the received bytes end.
+  // The launcher sends nothing but one line for each request, so the line ends where the received bytes end.
   while (status.ok() && (size == 0 || line[size - 1] != '\n')) {
     if (size == line.size()) {
       status = Status(Code::protocol_error, "its answer is too long");
@@ -135,7 +135,7 @@ Result<Secret> PmiClient::receive_line(Deadline deadline) {
   return text;
 }
 
-// Remembers a failure. After it, the next answer may belong to an earlier request.
+// Remembers a failure, after which nothing more is asked: the next answer could belong to an earlier request.
 Status PmiClient::fail(const Status& status) {
   status_ =
       Status(Code::invalid_argument, "the launcher does not serve PMI (PMI_FD is " + std::to_string(number_) +

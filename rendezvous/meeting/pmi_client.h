@@ -21,8 +21,8 @@ namespace tutti {
 //
 // Once a process has sent anything, it must say goodbye before it ends. Otherwise mpiexec takes its end for a
 // crash and kills the job. After the goodbye the launcher no longer listens. So a process has one client,
-// whose destructor says goodbye when the process exits. The destructor says nothing after a failed call: then
-// mpiexec ends the job, whose ranks could not meet. It also says nothing in a forked child.
+// whose destructor says goodbye when the process exits. After a failed call the destructor says nothing, so
+// that mpiexec ends the job, whose ranks could not meet. In a forked child it says nothing either.
 //
 // Source: the behaviour of MPICH's hydra (src/pm/hydra), and P. Balaji et al., "PMI: A Scalable Parallel
 // Process-Management Interface for Extreme-Scale Systems", EuroMPI 2010.
