@@ -53,13 +53,16 @@ void Group::fail_at_the_end() {
   const DriverGuard guard(driver_);
   arbitration_.settle_now();
   if (!live_.empty()) {
-    failure_.note(Status(Code::aborted, members_.describe_this_rank() +
-                                            " destroyed the communicator with operations in flight"));
+    failure_.note(
+        Status(Code::aborted,
+               members_.describe_this_rank() + " destroyed the communicator with operations in flight",
+               members_.own_world_rank()));
   } else if (std::uncaught_exceptions() > 0) {
     // The other ranks may be waiting for this rank. The failure tells them why this rank leaves, not only
     // that it has left.
     failure_.note(Status(Code::aborted,
-                         members_.describe_this_rank() + " left the communicator because of an exception"));
+                         members_.describe_this_rank() + " left the communicator because of an exception",
+                         members_.own_world_rank()));
   }
   failure_.act();
 }

@@ -27,8 +27,8 @@ class TUTTI_API Work {
   }
   ~Work();
 
-  // Blocks until the operation has ended. Throws `Error` if it failed, or if this is called inside a `then`
-  // callback (invalid_argument).
+  // Blocks until the operation has ended. Throws `Error` if it failed, or if the operation still runs and
+  // this is called on the driving thread, as in most `then` callbacks (invalid_argument).
   void wait();
   // Waits for at most `timeout`. Returns false if the operation still runs then; the operation continues.
   // Throws like `wait`.
