@@ -200,8 +200,8 @@ void Group::on_member_lost(int, const Status& why) {
   failure_.suspect(shared_.first_cause(why));
 }
 
-// Besides the first communicator's range, the memory has room for at most 1024 ranges of communicators that
-// contain all ranks of the host (docs/seams/communicators.md).
+// The memory holds the first communicator's range and room for further ranges: `shared_room` bytes, but at
+// most the bytes of 1024 communicators of all ranks of this host (docs/seams/communicators.md).
 void Group::open_host_memory(Deadline deadline) {
   constexpr std::uint64_t most_communicators = 1024;
   std::vector<int> here;
