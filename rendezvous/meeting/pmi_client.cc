@@ -9,10 +9,12 @@
 #include <fcntl.h>
 
 #include <tutti/config_values.h>
+#include <tutti/log.h>
 
 #include "core/descriptor.h"
 #include "core/fork_guard.h"
 #include "core/security/digest.h"
+#include "rendezvous/store/long_wait.h"
 
 namespace tutti {
 namespace {
@@ -57,7 +59,8 @@ Status PmiClient::begin(std::unique_lock<std::mutex>& turn, std::function<bool()
                   "another thread meets ranks through the launcher's PMI; call one init after the other, on "
                   "all ranks in the same order");
   }
-  stream_.ask_when_waiting(std::move(interrupted));
+  interrupted_ = std::move(interrupted);
+  stream_.ask_when_waiting(interrupted_);
   return spoken_ ? status_ : say_hello(deadline);
 }
 
@@ -91,7 +94,16 @@ Result<Secret> PmiClient::get(const std::string& key, Deadline deadline) {
 }
 
 Status PmiClient::fence(Deadline deadline) {
+  LongWait wait;
+  stream_.ask_when_waiting([this, &wait] {
+    if (wait.is_due()) {
+      log::warn("this process has waited for ", wait.waited(),
+                " for other ranks: not all have reached the launcher's fence (PMI)");
+    }
+    return interrupted_ && interrupted_();
+  });
   Status passed = ask(Secret("barrier_in"), "barrier_out", deadline).status();
+  stream_.ask_when_waiting(interrupted_);
   if (passed.ok()) ++fences_;
   if (passed.code() == Code::timeout)
     return Status(Code::timeout, "not all ranks have come to the launcher's fence within the time given");

@@ -45,6 +45,7 @@ class PmiClient {
   // The value has at most `value_limit()` characters and no spaces. It can be read after the next fence.
   Status put(const std::string& key, std::string_view value, Deadline deadline);
   Result<Secret> get(const std::string& key, Deadline deadline);
+  // Waits until all ranks have called this. Logs a warning if that takes long.
   Status fence(Deadline deadline);
   // Returns how many fences this process has passed. It is the same number on all ranks.
   std::uint64_t fences() const { return fences_; }
@@ -62,6 +63,7 @@ class PmiClient {
   std::mutex mutex_;
   store_wire::Stream stream_;
   Status status_;
+  std::function<bool()> interrupted_;
   bool spoken_ = false;
   std::string space_;  // the name of the job's key space
   std::size_t value_limit_ = 0;
