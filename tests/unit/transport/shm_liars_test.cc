@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/another_user.h"
 #include "tests/unit/transport/shm_world.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/shared_memory.h"
@@ -19,17 +20,8 @@
 namespace tutti::shm {
 namespace {
 
-constexpr uid_t another_user = 65534;
-
-// Runs `body` in a child process that belongs to another user. Returns the child's exit status, or -1 if it
-// ended in another way. The child must not use anything that the parent's threads may have locked.
-template <class Body>
-int as_another_user(const Body& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(setresuid(another_user, another_user, another_user) == 0 ? body() : 99);
-  int status = -1;
-  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+using test::as_another_user;
+using test::become_another_user;
 
 // This process knows the nonces of both ranks, and says everything that rank 1 would say.
 TEST(ShmOtherUsers, AreNotListenedTo) {
@@ -62,7 +54,7 @@ TEST(ShmOtherUsers, AreNotTrustedWithTheNameOfARank) {
   const pid_t child = fork();
   if (child == 0) {
     close(done[1]);
-    if (setresuid(another_user, another_user, another_user) != 0) _exit(1);
+    if (!become_another_user()) _exit(1);
     const auto listener = listen_local(name);
     char end = listener.ok() ? 'y' : 'n';
     if (write(ready[1], &end, 1) == 1) static_cast<void>(read(done[0], &end, 1));
