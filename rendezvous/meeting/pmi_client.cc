@@ -21,6 +21,8 @@ namespace {
 
 // A launcher's line is little longer than a value, and a value has at most a kilobyte.
 constexpr std::size_t longest_line = 8192;
+// The answer to a request that carries a piece of the session, which contains the job's token.
+constexpr std::string_view put_answer = "put_result";
 // The goodbye of a process may take this long.
 constexpr std::chrono::seconds parting_limit{2};
 
@@ -83,7 +85,7 @@ Status PmiClient::say_hello(Deadline deadline) {
 }
 
 Status PmiClient::put(const std::string& key, std::string_view value, Deadline deadline) {
-  return ask(Secret::joined({"put kvsname=", space_, " key=", key, " value=", value}), "put_result", deadline)
+  return ask(Secret::joined({"put kvsname=", space_, " key=", key, " value=", value}), put_answer, deadline)
       .status();
 }
 
@@ -119,7 +121,8 @@ Result<Secret> PmiClient::ask(const Secret& request, std::string_view answer, De
   if (!line.ok()) return fail(line.status());
   const std::string_view result = value_in(line->reveal(), "rc");
   if (value_in(line->reveal(), "cmd") != answer || (!result.empty() && result != "0")) {
-    const std::string_view why = value_in(line->reveal(), "msg");
+    // The launcher may quote the request, so the reason is left out if the request was secret.
+    const std::string_view why = answer == put_answer ? std::string_view() : value_in(line->reveal(), "msg");
     return fail(Status(Code::protocol_error,
                        "it gives no " + std::string(answer) + (why.empty() ? "" : ": " + std::string(why))));
   }
