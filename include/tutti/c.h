@@ -232,7 +232,8 @@ TUTTI_C_API void tutti_registration_free(tutti_registration* registration);
 /* ---- Operations in flight ---- */
 
 /* Blocks until the operation has ended, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT if it still runs
- * and this is called on the driving thread, as in most callbacks of tutti_work_then). A waiting thread makes progress for all operations of the same tutti_init. */
+ * and this is called on the driving thread, as in most callbacks of tutti_work_then). A waiting thread makes
+ * progress for all operations of the same tutti_init. */
 TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Like tutti_work_wait, for at most `timeout_ns`. If the operation has not ended by then, it continues,
  * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
