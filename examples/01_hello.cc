@@ -1,5 +1,5 @@
-// Each rank prints a line. Then all ranks add up a number from each rank; the sum is right only if all of
-// them met.
+// Each rank prints a line. Then every rank contributes a 1 to a sum. The sum is right only if all ranks have
+// met.
 //
 //   tutti run -n 4 -- 01_hello
 //

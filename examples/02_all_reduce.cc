@@ -59,7 +59,7 @@ int main(int argc, char** argv) try {
   comm.all_reduce(mine, all, tutti::ReduceOp::premultiplied_sum(0.5)).wait();
   check(comm, "sum of halves", all, {ranks_sum / 2, -ranks_sum / 2});
 
-  // The container determines the element type: here 64-bit integers, with one bit for each rank.
+  // The container determines the element type. Here it is a 64-bit integer, in which each rank sets one bit.
   std::vector<std::uint64_t> bits{std::uint64_t{1} << (comm.rank() % 64)};
   comm.all_reduce(bits, tutti::ReduceOp::bit_or).wait();
   const std::uint64_t all_bits = ~std::uint64_t{0} >> (64 - std::min(comm.size(), 64));

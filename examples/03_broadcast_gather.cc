@@ -1,6 +1,6 @@
 // Shares work between ranks. Rank 0 announces the task (broadcast), each rank does a part of it, and rank 0
-// collects the parts (gather). The task is to compute pi, which is the area under 4 / (1 + x * x) between 0
-// and 1, cut into thin strips.
+// collects the parts (gather). The task is to compute pi. Pi is the area under the curve 4 / (1 + x * x)
+// between 0 and 1. The program cuts this area into thin strips.
 //
 //   tutti run -n 4 -- 03_broadcast_gather
 #include <array>
@@ -23,7 +23,7 @@ int main(int argc, char** argv) try {
   std::array<std::int64_t, 1> strips{comm.rank() == root ? 1'000'000 : 0};
   comm.broadcast(strips, root).wait();
 
-  // Rank r takes every size-th strip, starting with the r-th.
+  // Rank r takes the strips r, r + size, r + 2 * size, ...
   const double width = 1.0 / static_cast<double>(strips[0]);
   std::array<double, 1> area{0.0};
   for (std::int64_t i = comm.rank(); i < strips[0]; i += comm.size()) {

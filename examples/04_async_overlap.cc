@@ -45,7 +45,7 @@ int main(int argc, char** argv) try {
   if (comm.rank() == 0)
     print("computed all ", blocks, " blocks; ", finished, " had already been added up meanwhile");
 
-  // Results may be read once wait() has returned; it throws if the operation failed.
+  // wait() throws if the operation failed. The result may be read once wait() has returned.
   for (tutti::Work& work : in_flight) work.wait();
 
   const double size = comm.size();

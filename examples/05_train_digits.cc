@@ -110,8 +110,8 @@ class Trainer {
     const Slice mine = share(batch.size(), comm_.rank(), comm_.size());
     const auto shard = batch.subspan(mine.first, mine.size());
     const double loss = network_.forward(shard).loss;
-    // Each rank divides by the size of the whole batch, so that the sum over the ranks is the mean over the
-    // batch even if their shares differ in size.
+    // Each rank divides its gradients by the size of the whole batch. So the sum over the ranks is the mean
+    // over the batch, even if the ranks' shares differ in size.
     network_.backward(shard, 1.0f / static_cast<float>(batch.size()),
                       [this](std::span<float> layer) { gradient_sum_.add(layer); });
     gradient_sum_.wait();

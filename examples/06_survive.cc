@@ -4,8 +4,9 @@
 //     06_survive --init-method tcp://127.0.0.1:29500 --world-size 4 --rank $r --victim 1 --at 100 &
 //   done; wait
 //
-// The network and the images are those of 05_train_digits. When a rank dies, all operations of the other
-// ranks fail with `peer_lost`. These ranks agree on a smaller communicator and continue from their last step.
+// The images are those of 05_train_digits, and the network is of the same kind. When a rank dies, all
+// operations of the other ranks fail with `peer_lost`. These ranks agree on a smaller communicator and
+// continue from their last step.
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -45,7 +46,7 @@ std::vector<const Image*> batch_of(std::int64_t step, const std::vector<Image>& 
   return all;
 }
 
-// Takes one step of gradient descent. If it fails, the state is unchanged.
+// Takes one step of gradient descent. If it fails, the weights and the step are unchanged.
 void learn(tutti::Communicator& comm, State& state, const std::vector<Image>& images) {
   const std::vector<const Image*> batch = batch_of(state.step, images);
   const Slice mine = share(batch.size(), comm.rank(), comm.size());

@@ -68,7 +68,7 @@ nb::object shrink(Group& self, int min_size) {
     *completed = shrunk.completed;
     return std::move(shrunk.communicator);
   };
-  std::unique_ptr<Group> group = new_group(make, aborting(communicator));
+  std::unique_ptr<Group> group = new_group(make, {});  // `abort` does not end a shrink
   return nb::make_tuple(nb::cast(std::move(group)), *completed);
 }
 
@@ -197,8 +197,10 @@ void interruptibly(std::function<void()> body, const std::function<void()>& give
     nb::python_error interrupt;
     {
       const nb::gil_scoped_release released;
-      give_up();
-      over = outcome.wait_for(parting) == std::future_status::ready;
+      if (give_up) {
+        give_up();
+        over = outcome.wait_for(parting) == std::future_status::ready;
+      }
     }
     if (over) {
       thread.join();

@@ -102,7 +102,7 @@ void bind_allocation(nb::module_& module);
 
 // Runs `body()`, which blocks, on a thread of its own, so that the calling thread notices Ctrl-C. On Ctrl-C
 // the calling thread calls `give_up`, which should make `body` return. If `body` does not return shortly
-// afterwards, its thread is abandoned.
+// afterwards, its thread is abandoned. If `give_up` is empty, the thread is abandoned at once.
 void interruptibly(std::function<void()> body, const std::function<void()>& give_up);
 
 }  // namespace tutti::python

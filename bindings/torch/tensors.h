@@ -70,7 +70,7 @@ struct Flat {
   at::Tensor tensor;  // all elements; has one dimension if `is_copy`
   bool is_copy = false;
   bool is_even = true;                // whether all have the same number of elements
-  std::vector<std::uint64_t> counts;  // size of each tensor, in the elements that `movable` counts
+  std::vector<std::uint64_t> counts;  // the counts that `movable` returns for each tensor
 };
 
 }  // namespace tutti_torch

@@ -53,13 +53,16 @@ void Group::fail_at_the_end() {
   const DriverGuard guard(driver_);
   arbitration_.settle_now();
   if (!live_.empty()) {
-    failure_.note(Status(Code::aborted, members_.describe_this_rank() +
-                                            " destroyed the communicator with operations in flight"));
+    failure_.note(
+        Status(Code::aborted,
+               members_.describe_this_rank() + " destroyed the communicator with operations in flight",
+               members_.own_world_rank()));
   } else if (std::uncaught_exceptions() > 0) {
     // The other ranks may be waiting for this rank. The failure tells them why this rank leaves, not only
     // that it has left.
     failure_.note(Status(Code::aborted,
-                         members_.describe_this_rank() + " left the communicator because of an exception"));
+                         members_.describe_this_rank() + " left the communicator because of an exception",
+                         members_.own_world_rank()));
   }
   failure_.act();
 }
@@ -197,8 +200,8 @@ void Group::on_member_lost(int, const Status& why) {
   failure_.suspect(shared_.first_cause(why));
 }
 
-// Besides the first communicator's range, the memory has room for at most 1024 ranges of communicators that
-// contain all ranks of the host (docs/seams/communicators.md).
+// The memory holds the first communicator's range and room for further ranges: `shared_room` bytes, but at
+// most the bytes of 1024 communicators of all ranks of this host (docs/seams/communicators.md).
 void Group::open_host_memory(Deadline deadline) {
   constexpr std::uint64_t most_communicators = 1024;
   std::vector<int> here;

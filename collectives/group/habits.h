@@ -55,7 +55,8 @@ class Habits {
 
   const Parts parts_;
   OperationOwner& owner_;
-  std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;  // driving
+  // Only the driving thread uses these.
+  std::array<Habit, static_cast<std::size_t>(collective_kind_count)> habits_;
 };
 
 }  // namespace tutti

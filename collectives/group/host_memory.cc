@@ -71,8 +71,11 @@ std::optional<std::uint64_t> HostMemory::take(std::uint64_t range_bytes) {
   return place;
 }
 
+// Any member can write into the segment, and may have marked the range as free. Then `reclaim` has taken it
+// back already.
 void HostMemory::cancel(std::uint64_t place) {
   const auto handed = std::ranges::find(handed_out_, place, &std::pair<std::uint64_t, std::uint64_t>::first);
+  if (handed == handed_out_.end()) return;
   arena_.give_back(place, handed->second);
   handed_out_.erase(handed);
 }

@@ -32,11 +32,21 @@ void Inquiry::take_report(int rank, const ExpiredNote& expired) {
   take_answer(rank, {expired.context, expired.sequence, expired.sequence + 1});
 }
 
-Status Inquiry::verdict(const std::function<std::string(int rank)>& describe) const {
+std::vector<int> Inquiry::silent() const {
   std::vector<int> silent;
   for (std::size_t i = 0; i < answered_.size(); ++i) {
     if (!answered_[i]) silent.push_back(static_cast<int>(i));
   }
+  return silent;
+}
+
+int Inquiry::culprit() const {
+  std::vector<int> named = silent();
+  named.insert(named.end(), late_.begin(), late_.end());
+  return named.size() == 1 ? named.front() : -1;
+}
+
+Status Inquiry::verdict(const std::function<std::string(int rank)>& describe) const {
   std::string text = about_.text;
   const auto name = [&](const std::vector<int>& ranks, const char* what) {
     for (std::size_t i = 0; i < std::min(ranks.size(), most_named); ++i)
@@ -44,7 +54,7 @@ Status Inquiry::verdict(const std::function<std::string(int rank)>& describe) co
     if (ranks.size() > most_named) text += " and " + std::to_string(ranks.size() - most_named) + " more";
   };
   name(late_, "late");
-  name(silent, "not answering");
+  name(silent(), "not answering");
   return Status(Code::timeout, text);
 }
 

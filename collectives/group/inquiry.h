@@ -29,8 +29,12 @@ class Inquiry {
   Deadline next_deadline() const { return until_; }
   // Names the members that have not called the operation, and those that have not answered.
   Status verdict(const std::function<std::string(int rank)>& describe) const;
+  // Returns the only member that the verdict names, or -1 if it names none or several.
+  int culprit() const;
 
  private:
+  std::vector<int> silent() const;
+
   const ExpiredNote about_;
   const Deadline until_;
   std::vector<bool> answered_;

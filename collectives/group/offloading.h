@@ -60,8 +60,9 @@ class Offloading {
   std::mutex mutex_;                          // protects `fits` and `peers_`
   std::vector<const PeerInfo*> peers_;        // empty until they are needed
   std::vector<std::unique_ptr<Slot>> slots_;  // in order of preference
-  bool aborted_ = false;                      // driving
-  Status why_;                                // driving
+  // Only the driving thread uses these.
+  bool aborted_ = false;
+  Status why_;
 };
 
 }  // namespace tutti

@@ -36,7 +36,8 @@ class PointToPoint final : public OperationOwner {
   bool send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options, Work& work);
 
   const Parts parts_;
-  Operation* ready_send_ = nullptr;  // prepared for the next message, or null; driving
+  Operation* ready_send_ =
+      nullptr;  // prepared for the next message, or null; only the driving thread uses it
 };
 
 }  // namespace tutti

@@ -63,7 +63,7 @@ class SegmentSharing {
   Failure& failure_;
   SharedSegmentEvents& events_;
   std::uint32_t asked_for_ = 0;          // the number of segments that this rank has asked for
-  std::vector<ShareRequest*> requests_;  // the requests that a thread waits for; driving
+  std::vector<ShareRequest*> requests_;  // that a thread waits for; only the driving thread uses them
   AllocationTable allocations_;
 };
 

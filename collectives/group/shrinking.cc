@@ -7,6 +7,7 @@
 #include "control/desk.h"
 #include "control/notes.h"
 #include "transport/mesh/mesh.h"
+#include "transport/message.h"
 
 namespace tutti {
 
@@ -224,7 +225,8 @@ std::vector<bool> Shrinking::survivors() const {
   return members;
 }
 
-void Shrinking::propose(const std::vector<bool>& members, bool again) {
+// Returns what this rank proposes to `members`, except for the round and the place.
+ShrinkNote Shrinking::proposal_to(const std::vector<bool>& members) const {
   ShrinkNote next = note(Kind::propose);
   next.members = members;
   next.spared.resize(size_);
@@ -236,6 +238,14 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
     next.completed = std::min(next.completed, joined_[i]->completed);
     next.generation = std::max(next.generation, joined_[i]->generation + 1);
   }
+  return next;
+}
+
+void Shrinking::propose(const std::vector<bool>& members, bool again) {
+  ShrinkNote next = proposal_to(members);
+  // A member may have taken the highest number in an earlier attempt.
+  if (next.number >= user_context_bit)
+    return finish(Status(Code::resource_exhausted, "shrink: no number is left for a new communicator"));
   if (taken_ != next.number) {
     if (!contexts_.take(next.number)) {
       number_ = contexts_.above_all();

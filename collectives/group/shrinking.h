@@ -62,6 +62,7 @@ class Shrinking final : public Pollable {
   void lead(bool again);
   void begin_anew(std::uint32_t attempt);
   std::vector<bool> survivors() const;
+  ShrinkNote proposal_to(const std::vector<bool>& members) const;
   void propose(const std::vector<bool>& members, bool again);
   void hand_out_range(const std::vector<bool>& members);
   void answer_proposal(int position, const ShrinkNote& note);

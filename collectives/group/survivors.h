@@ -43,7 +43,7 @@ class Survivors {
   const Journal& journal_;
   LiveOperations& live_;
   Gate& gate_;
-  Shrinking* under_way_ = nullptr;  // driving
+  Shrinking* under_way_ = nullptr;  // only the driving thread uses it
   std::uint32_t attempts_ = 0;
 };
 

@@ -151,8 +151,9 @@ void Watchdog::on_here(int origin, const HereNote& answer) {
 void Watchdog::conclude() {
   if (!inquiry_ || !inquiry_->is_over()) return;
   const Status verdict = inquiry_->verdict([this](int rank) { return members_.describe(rank); });
+  const int culprit = inquiry_->culprit();
   inquiry_.reset();
-  failure_.note(verdict);
+  failure_.note(Status(verdict.code(), verdict.message(), culprit < 0 ? -1 : members_.world_rank(culprit)));
   failure_.act();
 }
 

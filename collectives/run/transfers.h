@@ -24,8 +24,8 @@ class Transfers final : public Execution {
     std::uint64_t bytes = 0;
   };
 
-  // Drops all messages and makes room for others. No message may be posted at this time. The caller then
-  // fills in `send(i)` and `recv(i)`, except for the members that the transport uses.
+  // Drops all messages and makes room for others. All earlier messages must have ended. The caller then fills
+  // in `send(i)` and `recv(i)`, except for the members that the transport uses.
   void prepare(std::size_t sends, std::size_t recvs);
   struct Send : SendOp {
     Transfers* transfers = nullptr;
@@ -47,8 +47,8 @@ class Transfers final : public Execution {
   std::uint64_t tag() const;
 
   // Does what `start` does. May be called only if there is a single message, and this is a send. Returns true
-  // if the message has been sent; then nothing is reported. Otherwise nothing is reported before the caller
-  // calls `go_on`.
+  // if the message has been sent; then no report follows. Otherwise the caller must call `go_on`, and the end
+  // of the message is reported after that.
   bool start_in_passing(const RunBinding& binding);
   void go_on() { one_less(); }
 

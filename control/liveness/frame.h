@@ -57,7 +57,7 @@ enum class FrameKind : std::uint8_t {
 //   body's length 4 | zero 4 | key 8
 struct Frame {
   FrameKind kind = FrameKind::heartbeat;
-  std::uint8_t hops = 0;  // send: how many more ranks may pass it on
+  std::uint8_t hops = 0;  // publish, send: how many more ranks may pass it on
   Code code = Code::ok;   // lost: the reason
   std::uint32_t generation = 0;
   std::uint32_t origin = 0;

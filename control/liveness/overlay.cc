@@ -11,10 +11,12 @@
 namespace tutti::liveness {
 namespace {
 
-// A routed note may circulate while the ring changes. This limits how many ranks pass it on.
+// A routed note may circulate while the ring changes, and so may a published note whose key has been
+// forgotten. This limits how many ranks pass a note on.
 constexpr std::uint8_t most_hops = 64;
-// This limits how many keys of published notes are remembered, to recognise copies of these notes.
-constexpr std::size_t most_keys = 4096;
+// This limits how many keys of published notes are remembered, to recognise copies of these notes. If all
+// communicators of a world fail at once, there is a note for each of them.
+constexpr std::size_t most_keys = 65536;
 // A neighbour has at least this long for the first connection, even if `limit` is shorter, since ranks start
 // at different times.
 constexpr std::chrono::seconds first_contact{10};
@@ -33,6 +35,13 @@ std::uint64_t mix(std::uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;
   return x ^ x >> 31;
+}
+
+// Called before a frame with at least one hop left is passed on. No member is believed that it may be passed
+// on more often than others.
+void count_hop(Frame& frame) {
+  frame.hops = std::min(frame.hops, most_hops);
+  --frame.hops;
 }
 
 }  // namespace
@@ -128,7 +137,10 @@ void Overlay::take(int from, Frame& frame) {
       return on_left(static_cast<int>(frame.target), from);
     case FrameKind::publish:
       if (!first_time(frame.topic, frame.key)) return;
-      pass_on(frame, from);
+      if (frame.hops > 0) {
+        count_hop(frame);
+        pass_on(frame, from);
+      }
       return deliver(frame);
     case FrameKind::send:
       if (static_cast<int>(frame.target) == options_.rank) return deliver(frame);
@@ -167,7 +179,7 @@ void Overlay::pass_on(const Frame& frame, int except) {
 void Overlay::route(Frame& frame, int from) {
   const int target = static_cast<int>(frame.target);
   if (frame.hops == 0 || fenced_ || !is_here(target)) return;
-  --frame.hops;
+  count_hop(frame);
   std::vector<int> linked;
   for (const auto& [rank, contact] : contacts_) {
     if (contact.phase == Phase::open && rank != from) linked.push_back(rank);
@@ -182,6 +194,7 @@ void Overlay::publish(std::uint32_t topic, std::uint64_t key, std::string body) 
     key = mix(job_ + static_cast<std::uint64_t>(options_.rank) * 0x9e3779b97f4a7c15 + ++next_key_);
   if (!first_time(topic, key)) return;
   Frame made = frame(FrameKind::publish);
+  made.hops = most_hops;
   made.topic = topic;
   made.key = key;
   made.body = std::move(body);

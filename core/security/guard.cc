@@ -234,7 +234,12 @@ void Guard::prove() {
 }
 
 void Guard::judge_verdict(int socket) {
-  if (take<std::uint8_t>(in_, 11) != static_cast<std::uint8_t>(Verdict::welcome)) return judge_notice(socket);
+  const auto verdict = static_cast<Verdict>(take<std::uint8_t>(in_, 11));
+  // The accepting side could otherwise demand proofs without end, and keep this thread busy beyond every time
+  // limit.
+  if (verdict == Verdict::proceed)
+    return fail(Code::protocol_error, them(socket) + " asks for a second proof");
+  if (verdict != Verdict::welcome) return judge_notice(socket);
   if (!equal(std::span(in_).subspan(body_offset), proof(acceptor))) {
     return fail(Code::unauthenticated,
                 them(socket) + " cannot prove to " + us(socket) + " that it has the token");

@@ -35,8 +35,8 @@ class Options {
   std::string text(const std::string& name, const std::string& otherwise) const {
     return has(name) ? values_.at(name) : otherwise;
   }
-  // Returns the option's value as a number of the type of `otherwise`, or `otherwise` if the option is not
-  // given.
+  // Returns the option's value as a number, which has the type of `otherwise`. Returns `otherwise` if the
+  // option is not given.
   template <class Number>
   Number number(const std::string& name, Number otherwise) const {
     if (!has(name)) return otherwise;

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <sstream>
 
-// Prints a line in one piece and flushes it, so that lines of ranks that share a terminal do not mix.
+// Prints a line in one piece and flushes it, so that the lines of several ranks in one terminal do not mix.
 template <class... Parts>
 void print(const Parts&... parts) {
   std::ostringstream line;

@@ -1,4 +1,4 @@
-"""Combines numbers: each process gets the sums, the maxima and the list of the numbers of all processes.
+"""Combines the numbers of all processes. Each process gets the sums, the maxima, and all the numbers themselves.
 
     tutti run -n 4 -- python numpy_all_reduce.py
 

@@ -64,7 +64,7 @@ class Network:
         return loss, (out.argmax(axis=1) == digits).sum()
 
     def backward(self, digits, scale, gradients, ready):
-        """Computes the gradients after `forward`, times `scale`. Calls `ready(i)` as soon as gradient i is final."""
+        """Computes the gradients, times `scale`. Calls `ready(i)` once gradient i is final. Call `forward` first."""
         delta = self.probabilities.copy()
         delta[numpy.arange(len(digits)), digits] -= 1
         delta *= numpy.float32(scale)
@@ -86,8 +86,8 @@ def evaluate(comm, network, images, digits):
 
 
 def train(comm, network, images, digits, options):
-    # Each rank divides by the size of the whole batch, so the sum over the ranks is the mean over the batch even if
-    # their shares differ in size.
+    # Each rank divides its gradients by the size of the whole batch. So the sum over the ranks is the mean over the
+    # batch, even if the ranks' shares differ in size.
     reducer = tutti.GradientReducer(
         comm, [p.shape for p in network.parameters], bucket_bytes=32 << 10, mean=False
     )

@@ -9,7 +9,7 @@ FILE = Path(__file__).resolve().parent.parent / "data" / "digits.csv"
 
 
 def load():
-    """Returns (images, labels) for training, and then for the test. Every fifth image is for the test.
+    """Returns two pairs (images, labels): for training and for the test. Every fifth image is for the test.
 
     Images have 8 by 8 grey values, from 0 to 1.
     """
@@ -35,8 +35,8 @@ def network():
 
 
 def train(model, epochs):
-    """Trains the model, which exchanges the gradients itself. Returns the mean loss of the last epoch over all ranks,
-    and the accuracy on the test images."""
+    """Trains the model, which exchanges the gradients itself. Returns the mean loss of all ranks in the last epoch, and
+    the accuracy on the test images."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     (images, labels), (test_images, test_labels) = load()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

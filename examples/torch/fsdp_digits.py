@@ -1,4 +1,4 @@
-"""Does the same as ddp_digits.py with fully sharded data parallelism: no rank holds the whole network. Layers are
+"""Does the same as ddp_digits.py, but with fully sharded data parallelism. No rank holds the whole network. Layers are
 gathered when they are needed, and gradients are added up and scattered (reduce_scatter).
 
     tutti run -n 4 -- python fsdp_digits.py

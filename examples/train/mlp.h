@@ -60,11 +60,12 @@ class Mlp {
     return softmax(images);
   }
 
-  // Computes the gradients of the images' loss times `scale`, from the top layer down. Calls `layer_done`
-  // with the gradients of each layer as soon as they are final. Call `forward` with the same images first.
+  // Computes the gradients of the loss on the images, times `scale`, from the top layer down. Calls
+  // `layer_done` with the gradients of each layer as soon as they are final. Call `forward` with the same
+  // images first.
   void backward(std::span<const Image* const> images, float scale,
                 const std::function<void(std::span<float>)>& layer_done) {
-    std::vector<float> delta = probabilities_;  // the derivative of the loss by each unit's weighted sum
+    std::vector<float> delta = probabilities_;  // derivative of the loss with respect to each weighted sum
     for (std::size_t b = 0; b < images.size(); ++b) delta[b * classes + images[b]->digit] -= 1;
     for (float& value : delta) value *= scale;
     for (std::size_t l = layers_.size(); l-- > 0;) {

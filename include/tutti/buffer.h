@@ -75,8 +75,8 @@ concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_ra
 };
 
 // A `Buffer` is memory of `count` elements of `type` that an operation may write. It does not own the memory,
-// which must outlive the operation. Every `ElementRange` whose elements can be written converts to it, as
-// host memory.
+// which must outlive the operation. Every `ElementRange` whose elements can be written converts to a `Buffer`
+// in host memory.
 struct Buffer {
   void* data = nullptr;
   std::size_t count = 0;

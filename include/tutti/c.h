@@ -3,9 +3,9 @@
  *
  * Results. A function that can fail returns a code: TUTTI_OK or a TUTTI_ERROR_*. After an error,
  * tutti_error_message() returns the reason on the same thread, until the next call that fails on that thread.
- * A function that fails sets the results behind its pointer arguments to null or zero. A null handle is
- * TUTTI_ERROR_INVALID_ARGUMENT. Functions that return no code (tutti_comm_rank, ...) must not get a null
- * handle.
+ * A function that fails sets the results behind its pointer arguments to null or zero. A call with a null
+ * handle fails with TUTTI_ERROR_INVALID_ARGUMENT. Functions that return no code (tutti_comm_rank, ...) must
+ * not get a null handle.
  *
  * Operations. A call issues an operation, which starts at once, and returns a `tutti_work` through its last
  * argument. If that argument is null, the call blocks until the operation has ended, and returns the
@@ -17,19 +17,22 @@
  * operation has ended. After that the library does not touch them, even if the operation failed (exception:
  * memory from tutti_allocate). Input and output must be disjoint or, with TUTTI_IN_PLACE, equal.
  *
- * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means wrong counts, types, roots or overlaps, and
- * TUTTI_ERROR_UNSUPPORTED means a reduction that is not defined on the type; such a call does not count as an
- * operation. A collective on device memory that neither tutti nor an added library can use (see tutti_memory)
- * does count, and ends with TUTTI_ERROR_UNSUPPORTED on all ranks. Any other failed collective, a timeout or a
- * lost peer fails the whole communicator: every pending and later operation ends with that first cause.
+ * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means that a count, type or root is wrong, or that
+ * buffers overlap. TUTTI_ERROR_UNSUPPORTED means that the reduction is not defined on the type. A call with
+ * either error does not count as an operation. A collective on device memory that neither tutti nor an added
+ * library can use (see tutti_memory) does count, and ends with TUTTI_ERROR_UNSUPPORTED on all ranks. Every
+ * other failure of a collective, and every timeout or lost peer, makes the whole communicator fail: all its
+ * pending and later operations end with that first cause.
  *
  * A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
- * communicator open the library together, at the first collective that it carries out. So that call blocks
- * until all ranks have made it; inside a tutti_work_then callback it is TUTTI_ERROR_INVALID_ARGUMENT.
+ * communicator open the library together, at the first collective that it carries out. This first collective
+ * therefore blocks until all ranks have called it. Inside a tutti_work_then callback it fails with
+ * TUTTI_ERROR_INVALID_ARGUMENT.
  *
  * Threads. Any thread may call any function, but threads that issue collectives on one communicator must
  * order themselves, since collectives match by order of issue. Free each handle once, when no other thread is
- * inside a call on it. A forked child may only free handles of its parent and call tutti_init again.
+ * inside a call on it. A forked child can only free the handles of its parent, but may call tutti_init
+ * itself.
  *
  * Times are in nanoseconds. INT64_MAX means no limit; negative times are TUTTI_ERROR_INVALID_ARGUMENT.
  *
@@ -73,8 +76,8 @@ TUTTI_C_API int tutti_op_create_premultiplied_sum(double factor, tutti_op* op);
 
 /* Writes out[i] = left[i] combined with right[i] for `count` elements; `out` may be `left` or `right`. The
  * function must be deterministic and associative. The library calls it on any thread, and on several threads
- * at once for several operations. It returns TUTTI_OK, or passes a reason to tutti_error_set and returns
- * another code. After another code the collective fails on all ranks with TUTTI_ERROR_ABORTED; the error
+ * at once for several operations. It returns TUTTI_OK, or passes a reason to tutti_error_set and returns an
+ * error code. In the second case the collective fails on all ranks with TUTTI_ERROR_ABORTED, and the error
  * names the reason and the rank. */
 typedef int (*tutti_op_function)(const void* left, const void* right, void* out, size_t count,
                                  tutti_data_type type, void* state);
@@ -105,7 +108,8 @@ typedef struct tutti_init_options {
   { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL, NULL, NULL }
 
 /* Meets the other ranks and returns the communicator of all of them. Blocks until every rank has arrived.
- * TUTTI_ERROR_TIMEOUT names the missing ranks. `options` may be null. The default is a world of one rank. */
+ * TUTTI_ERROR_TIMEOUT names the missing ranks. `options` may be null. Without options and variables, this is
+ * a world of one rank. */
 TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
 /* Returns the rank and the world size that tutti_init would use, but meets no rank. `options` may be null. */
 TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
@@ -117,8 +121,8 @@ TUTTI_C_API int tutti_bytes_set(tutti_bytes* bytes, const void* data, size_t siz
 /* A `tutti_store` is a key-value store that all ranks reach. The caller supplies it as callbacks, so that
  * ranks can meet over an existing store. The callbacks correspond to c10d's Store. Keys are text, values are
  * any bytes. Each callback returns TUTTI_OK or a code, preferably through tutti_error_set. A callback that
- * waits returns TUTTI_ERROR_TIMEOUT after `timeout_ns`; with zero or less it does not wait. The callbacks run
- * only during tutti_init_store, on its thread. Only `exists` may be null. */
+ * waits returns TUTTI_ERROR_TIMEOUT after `timeout_ns`. If `timeout_ns` is zero or less, it does not wait.
+ * The callbacks run only during tutti_init_store, on the thread that calls it. Only `exists` may be null. */
 typedef struct tutti_store {
   size_t struct_size;
   void* state; /* passed to each callback */
@@ -141,17 +145,18 @@ typedef struct tutti_store {
 #define TUTTI_STORE_INIT \
   { sizeof(tutti_store), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
-/* Like tutti_init, over the caller's store. Its keys begin with "tutti/" and the value of TUTTI_JOB_ID.
- * `options` may be null; its url, rank and world_size are ignored. A store serves one such call at a time. If
- * a program makes several calls over one store, it must add a different prefix to the keys of each call. */
+/* Does the same as tutti_init, but over the caller's store. All keys begin with "tutti/" and the value of
+ * TUTTI_JOB_ID. `options` may be null; its url, rank and world_size are ignored. A store serves one such call
+ * at a time. If a program makes several calls over one store, it must add a different prefix to the keys of
+ * each call. */
 TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_size,
                                  const tutti_init_options* options, tutti_comm** comm);
 
 /* ---- Communicators ---- */
 
 /* Frees a communicator (null is ignored), in two seconds at most. Operations in flight end with
- * TUTTI_ERROR_ABORTED. Works and allocations may outlive it. If an allocation outlives it, then until the
- * allocation is freed, operations in flight continue and other ranks do not learn that this rank has left. */
+ * TUTTI_ERROR_ABORTED. Works and allocations may outlive it. But as long as an allocation outlives it,
+ * operations in flight continue, and other ranks do not learn that this rank has left. */
 TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
 /* Return this rank's number, from 0, and the number of ranks. */
 TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
@@ -178,8 +183,8 @@ TUTTI_C_API int tutti_comm_group(tutti_comm* comm, const int* ranks, size_t coun
 /* Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
  * it; the old communicator cannot be used afterwards. Every survivor has completed the first `*completed`
  * collectives of the old communicator (`completed` may be null). Errors: TUTTI_ERROR_PEER_LOST if fewer than
- * `min_size` ranks are left (0 means more than half); TUTTI_ERROR_ABORTED if the others continue without this
- * rank; TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
+ * `min_size` ranks are left (0 requires more than half); TUTTI_ERROR_ABORTED if the others continue without
+ * this rank; TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
 TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
                                   uint64_t* completed);
 typedef struct tutti_statistics {
@@ -226,16 +231,17 @@ TUTTI_C_API void tutti_registration_free(tutti_registration* registration);
 
 /* ---- Operations in flight ---- */
 
-/* Blocks until the operation has ended, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT inside a
- * tutti_work_then callback). A waiting thread makes progress for all operations of the same tutti_init. */
+/* Blocks until the operation has ended, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT if it still runs
+ * and this is called on the driving thread, as in most callbacks of tutti_work_then). A waiting thread makes
+ * progress for all operations of the same tutti_init. */
 TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Like tutti_work_wait, for at most `timeout_ns`. If the operation has not ended by then, it continues,
  * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* Makes `stream` (a cudaStream_t) wait until an added library has completed the operation. Returns at once:
- * the host does not wait. Whether all ranks have made the same call is known only after tutti_work_wait. Does
- * nothing if the operation has ended. Returns the operation's code if it failed, and TUTTI_ERROR_UNSUPPORTED
- * if no library carries it out. */
+/* Makes `stream` (a cudaStream_t) wait until an added library has completed the operation. Returns at once,
+ * without waiting for the operation. Whether all ranks have made the same call is known only after
+ * tutti_work_wait. Does nothing if the operation has ended. Returns the operation's code if it failed, and
+ * TUTTI_ERROR_UNSUPPORTED if no library carries it out. */
 TUTTI_C_API int tutti_work_wait_on(tutti_work* work, void* stream);
 /* Returns 1 once the operation has ended, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
@@ -276,17 +282,19 @@ typedef struct tutti_call_options {
    * to 16777215; with TUTTI_HOST it is ignored. tutti_barrier ignores both. */
   tutti_memory memory;
   int device;
-  /* The operation begins after everything that is in this stream (a cudaStream_t) now. Null means none. Only
-   * a library that carries out whole collectives can follow a stream. `region` is reserved for the registered
-   * region in which the buffers lie, and must be null. A call with a stream that nothing can follow, or with
-   * a region, ends with TUTTI_ERROR_UNSUPPORTED at once, and does not count as an operation. */
+  /* The operation begins after all work that is already in this stream (a cudaStream_t). Null means no
+   * stream. Only a library that carries out whole collectives can follow a stream. `region` is reserved for
+   * the registered region in which the buffers lie, and must be null. A call with a stream that nothing can
+   * follow, or with a region, ends with TUTTI_ERROR_UNSUPPORTED at once, and does not count as an
+   * operation. */
   void* stream;
   const void* region;
 } tutti_call_options;
 #define TUTTI_CALL_OPTIONS_INIT \
   { sizeof(tutti_call_options), 0, NULL, TUTTI_HOST, 0, NULL, NULL }
 
-/* Passed as `in`: the input is in `out`, and is replaced. Not for gather, scatter and the _v functions. */
+/* Passed as `in`: the input is in `out`, where the result replaces it. Not for gather, scatter and the _v
+ * functions. */
 #define TUTTI_IN_PLACE ((const void*)UINTPTR_MAX)
 
 /* Reduces to all ranks: out[i] = in[i] of rank 0 op ... op in[i] of the last rank, with equal bits on all. */

@@ -59,7 +59,7 @@ enum {
   TUTTI_FLOAT8_E5M2 = 12
 };
 
-/* Returns the bytes of one element; 0 for a number that is no type. */
+/* Returns the size of one element in bytes; 0 for a number that is no type. */
 TUTTI_C_API size_t tutti_data_type_size(tutti_data_type type);
 /* Returns a type's name: "int8", "bfloat16", "bool", ...; "unknown" for other numbers. The text is static. */
 TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
@@ -69,9 +69,10 @@ TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
 /* A `tutti_memory` says in which memory a buffer lies: the host's or a CUDA device's. tutti itself reads and
  * writes host memory only. A library that was added to tutti may carry out collectives on device memory. If
  * none does, such a collective ends with TUTTI_ERROR_UNSUPPORTED on all ranks. A message on device memory
- * always ends with this code, at once, on the calling rank only. Neither call touches the memory, and the
- * communicator remains usable. If some ranks pass host memory and others device memory, all ranks get
- * TUTTI_ERROR_MISMATCH. Memory that both the host and a device can access may be passed as either. */
+ * always ends with this code, at once, on the calling rank only. Neither the collective nor the message
+ * touches the memory, and the communicator remains usable. If some ranks pass host memory and others device
+ * memory, all ranks get TUTTI_ERROR_MISMATCH. Memory that both the host and a device can access may be passed
+ * as either. */
 typedef int tutti_memory;
 enum { TUTTI_HOST = 0, TUTTI_CUDA = 1 };
 

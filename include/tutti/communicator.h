@@ -35,10 +35,10 @@ struct CallOptions {
   // The name of an algorithm ("ring"), equal on all ranks. If it is empty, the library chooses by estimated
   // cost. `tutti explain` lists the algorithms. `send`, `recv` and `batch` ignore it.
   std::string_view algorithm = {};
-  // The operation begins after everything that is in this stream (a cudaStream_t) now; null means none. Only
-  // a library that carries out whole collectives can follow a stream. `region` is reserved for the registered
-  // region in which the buffers lie, and must be null. A call with a stream that nothing can follow, or with
-  // a region, ends with `unsupported`.
+  // The operation begins after all work that is already in this stream (a cudaStream_t). Null means no
+  // stream. Only a library that carries out whole collectives can follow a stream. `region` is reserved for
+  // the registered region in which the buffers lie, and must be null. A call with a stream that nothing can
+  // follow, or with a region, ends with `unsupported`.
   void* stream = nullptr;
   const void* region = nullptr;
 };
@@ -91,7 +91,7 @@ class TUTTI_API Allocation {
 };
 
 // A `Registration` keeps memory registered (`Communicator::register_memory`) as long as it exists. Like an
-// `Allocation`, it also keeps operations in flight alive.
+// `Allocation`, it also lets operations in flight continue after the last `Communicator` has been destroyed.
 //
 // Thread rule: any thread may destroy it, when no operation uses the memory any more.
 class TUTTI_API Registration {
@@ -117,18 +117,18 @@ class TUTTI_API Registration {
 // some collectives one buffer holds the block of one rank, and the other the blocks of all ranks. There, in
 // place means that the small buffer is the rank's own block of the large one.
 //
-// Errors: operations do not throw; `Work::wait` does. `invalid_argument` means wrong counts, types or
-// roots, buffers that overlap, or an input in host memory with an output on a device. `unsupported` means a
-// reduction that is not defined on the type, a stream that nothing can follow, or a region. A call with
-// either error does not count as an operation. A collective on device memory that neither tutti nor an added
-// library can use (see `Memory`) does count: it ends with `unsupported` on all ranks, and the communicator
-// remains usable. Any other failed collective, a timeout or a lost peer fails the whole communicator: every
-// pending and later operation ends with that first cause. `split`, `group`, `allocate` and `shrink` block,
-// and throw `Error`.
+// Errors: operations do not throw; `Work::wait` does. `invalid_argument` means that a count, type or root is
+// wrong, that buffers overlap, or that the `memory` of input and output differs. `unsupported` means that the
+// reduction is not defined on the type, that nothing can follow the stream, or that `region` is not null. A
+// call with either error does not count as an operation. A collective on device memory that neither tutti nor
+// an added library can use (see `Memory`) does count: it ends with `unsupported` on all ranks, and the
+// communicator remains usable. Every other failure of a collective, and every timeout or lost peer, makes the
+// whole communicator fail: all its pending and later operations end with that first cause. `split`, `group`,
+// `allocate` and `shrink` block, and throw `Error`.
 //
 // A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
-// communicator open the library together, at the first collective that it carries out. This first call
-// blocks until all ranks have made it; inside a `then` callback it is `invalid_argument`.
+// communicator open the library together, at the first collective that it carries out. This first collective
+// therefore blocks until all ranks have called it. Inside a `then` callback it fails with `invalid_argument`.
 //
 // Thread rule: any thread may call, but threads that issue collectives on one communicator must order
 // themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in
@@ -190,8 +190,8 @@ class TUTTI_API Communicator {
   Work gather(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options = {});
   Work gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts, int root,
                 const CallOptions& options = {});
-  // Sends block r of the root's `in` to rank r; the root's in.count = size * out.count, or the sum of the
-  // counts. Other ranks ignore `in` and `counts`. In place: the root's `out` is its own block of `in`.
+  // Sends block r of the root's `in` to rank r; the root's in.count = size * out.count (scatter_v: the sum of
+  // the counts). Other ranks ignore `in` and `counts`. In place: the root's `out` is its own block of `in`.
   Work scatter(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options = {});
   Work scatter_v(const ConstBuffer& in, std::span<const std::uint64_t> counts, const Buffer& out, int root,
                  const CallOptions& options = {});
@@ -217,13 +217,13 @@ class TUTTI_API Communicator {
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 
   // Makes one communicator for each color. Each holds the ranks with one `color`, ordered by `key`, then by
-  // rank, and shares the connections and the memory of this world: it takes no descriptor and no thread.
-  // Ranks that pass `no_color` get no value. The call is collective and blocks; it throws `Error`.
+  // rank. It shares the connections and the memory of this world, and needs no descriptor or thread of its
+  // own. Ranks that pass `no_color` get no value. The call is collective and blocks; it throws `Error`.
   std::optional<Communicator> split(int color, int key = 0);
 
   // Makes a communicator of some ranks, as MPI_Comm_create_group does. Only the listed ranks call it; the
-  // others take no part and do not learn of it. All callers pass the same `ranks`: ranks of this
-  // communicator, in the order that they get in the new one. Threads that make groups at the same time must
+  // others take no part and do not learn of it. `ranks` lists ranks of this communicator, in the order that
+  // they get in the new one. All callers pass the same list. Threads that make groups at the same time must
   // pass different keys. `algorithm` is ignored. The call blocks. It throws `Error`: invalid_argument at once
   // if the list leaves out this rank, names a rank twice, or names a rank that does not exist; mismatch if
   // another rank passes a different list with the same lowest rank; timeout if a rank does not call, or
@@ -242,11 +242,12 @@ class TUTTI_API Communicator {
   // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`: resource_exhausted
   // on all ranks if a host does not have enough memory.
   Allocation allocate(std::size_t bytes);
-  // Registers memory of the program with the transports of this `init`, as memory from `allocate` is, and
-  // with the libraries that carry out whole collectives. Transports that can write into a peer's memory then
-  // write large messages straight into receive buffers in this memory, without copies. For other transports
-  // this changes nothing. The memory must not be freed before the result is destroyed. Only this rank is
-  // involved. The call may take long, and throws `Error`: resource_exhausted if the system permits no more.
+  // Registers memory of the program with the transports of this `init`, as `allocate` does with its memory.
+  // Also registers it with the libraries that carry out whole collectives. Transports that can write into a
+  // peer's memory then write large messages straight into receive buffers in this memory, without copies. For
+  // other transports this changes nothing. The memory must not be freed before the result is destroyed. Only
+  // this rank is involved. The call may take long, and throws `Error`: resource_exhausted if the system
+  // permits no more.
   Registration register_memory(std::span<std::byte> memory);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can

@@ -80,8 +80,8 @@ struct TUTTI_API Config {
     std::string_view type_name() const;
   };
 
-  // A `Setting` is a row of the table with its present value. For a secret, `value` only says whether it is
-  // set.
+  // A `Setting` is a row of the table with its present value. For a secret, `value` only says whether the
+  // secret is set.
   struct Setting {
     const Variable* variable;
     std::string value;
@@ -91,7 +91,8 @@ struct TUTTI_API Config {
   // Makes a `Config` with all defaults.
   Config();
   // Reads the process's environment. An empty value counts as not set, except for a token, where it is an
-  // error. A wrong value is `invalid_argument`, which names the variable, the value and the expected form.
+  // error. A wrong value fails with `invalid_argument`, which names the variable, the value and the expected
+  // form.
   static Result<Config> from_environment();
   // Reads the given names and values in the same way.
   static Result<Config> from_values(const std::map<std::string, std::string>& values);

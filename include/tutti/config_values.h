@@ -29,7 +29,8 @@ struct AlgorithmChoice {
   friend bool operator==(const AlgorithmChoice&, const AlgorithmChoice&) = default;
 };
 
-// Each parser returns nothing if the text is not valid. It does not remove surrounding blanks.
+// Each parser returns nothing if the text is not valid. Blanks are not valid, except around the items of
+// lists.
 TUTTI_API std::optional<std::int64_t> parse_integer(std::string_view text);
 // Accepts "1", "0", "true", "false", "yes", "no", "on" and "off". Case does not matter.
 TUTTI_API std::optional<bool> parse_boolean(std::string_view text);

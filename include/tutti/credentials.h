@@ -22,10 +22,9 @@ struct Settings {
   std::uint64_t rekey_bytes = std::uint64_t{1} << 36;  // a TLS key is renewed after this many bytes
 };
 
-// Makes settings from TUTTI_TOKEN, or from the file TUTTI_TOKEN_FILE, and from TUTTI_TLS*; the job is
-// TUTTI_JOB_ID. `invalid_argument` says what is wrong with a variable, and never shows the token. Logs a
-// warning, once per process, about a short token and about a token file that others can read. Any thread may
-// call it.
+// Makes settings from these variables: TUTTI_TOKEN or TUTTI_TOKEN_FILE, TUTTI_TLS*, and TUTTI_JOB_ID.
+// `invalid_argument` says what is wrong with a variable, and never shows the token. Logs a warning, once per
+// process, about a short token and about a token file that others can read. Any thread may call it.
 TUTTI_API Result<Settings> settings_from(const Config& config);
 
 // `Credentials` are the keys made from `Settings`. They are made once and never changed, so all connections

@@ -31,8 +31,8 @@ struct InitOptions {
   std::vector<std::string> transports = {};
   // While the ranks meet, `init` calls this several times a second, on the calling thread. Once it returns
   // true, `init` fails with `aborted`, here and on the other ranks, with an error that names this rank. This
-  // also interrupts a request to a store or a name service that does not answer. Only requests to the
-  // caller's own store are not interrupted.
+  // also ends a request to a store or a name service that does not answer, unless the store is the caller's
+  // own.
   std::function<bool()> interrupted = {};
 };
 
@@ -44,8 +44,8 @@ struct InitOptions {
 TUTTI_API Communicator init(const InitOptions& options = {});
 TUTTI_API Communicator init(std::string_view url);
 
-// Does the same over the caller's own store. Its keys begin with "tutti/" and the value of TUTTI_JOB_ID.
-// `options.url`, `rank` and `world_size` are ignored.
+// Meets the other ranks over the caller's own store. Its keys begin with "tutti/" and the value of
+// TUTTI_JOB_ID. `options.url`, `options.rank` and `options.world_size` are ignored.
 TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_size,
                             const InitOptions& options = {});
 

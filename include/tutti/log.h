@@ -9,10 +9,10 @@
 #include <tutti/status.h>
 
 // These functions write the library's log. Its lines look like "2025-01-31T12:00:00.123456 warn [tutti 3/8
-// node7:4711] text". They go to stderr, or are appended to a file, whole lines at a time. Any thread may call
-// these functions at any time, even while the process exits. They never throw, end the process or install a
-// handler. The shared library does not export them: programs configure the log with TUTTI_LOG_LEVEL and
-// TUTTI_LOG_FILE.
+// node7:4711] text". They go to stderr, or are appended to a file. Each line is written as a whole. Any
+// thread may call these functions at any time, even while the process exits. They never throw, never end the
+// process, and install no handler. The shared library does not export them: programs configure the log with
+// TUTTI_LOG_LEVEL and TUTTI_LOG_FILE.
 namespace tutti::log {
 
 enum class Level : std::uint8_t { off, error, warn, info, debug, trace };
@@ -21,7 +21,8 @@ std::string_view to_string(Level level);
 std::optional<Level> parse_level(std::string_view name);
 
 // Sends lines up to `level` to `file` from now on, or to stderr if `file` is empty. Before the first call,
-// warnings and errors go to stderr. On failure (invalid_argument, naming the file) nothing changes.
+// warnings and errors go to stderr. If it fails (with `invalid_argument`, which names the file), nothing
+// changes.
 Status configure(Level level, const std::string& file = {});
 // Adds "rank/size" to the lines of this process from now on.
 void set_rank(int rank, int size);

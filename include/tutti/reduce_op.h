@@ -39,8 +39,8 @@ class TUTTI_API ReduceOp {
 
   // Writes out[i] = left[i] combined with right[i] for `count` elements. `out` may be `left` or `right`. The
   // function must be deterministic. The library calls it on any thread, and on several threads at once for
-  // several operations. If it throws, the collective fails with `aborted` on all ranks, with the exception's
-  // text and the rank. `state` is the argument of `user`.
+  // several operations. If it throws, the collective fails with `aborted` on all ranks, and the error
+  // contains the exception's text and the rank. `state` is the pointer that was passed to `user`.
   using Function = void (*)(const void* left, const void* right, void* out, std::size_t count, DataType type,
                             void* state);
   struct User {
@@ -56,8 +56,8 @@ class TUTTI_API ReduceOp {
   static ReduceOp premultiplied_sum(double factor);
   // Makes an operation from a function. Every rank must pass the same function under the same name. The
   // function must be associative; one that is not commutative is applied in rank order. A collective with
-  // such an operation takes one more round of small messages: it ends once all ranks have combined their
-  // elements. `state` must live until all operations that use it have ended.
+  // such an operation takes one more round of small messages, since it ends only when all ranks have combined
+  // their elements. `state` must live until all operations that use it have ended.
   static ReduceOp user(std::string name, Function function, bool commutative, void* state = nullptr);
 
   Kind kind() const { return kind_; }

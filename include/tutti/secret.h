@@ -25,8 +25,7 @@ class TUTTI_API Secret {
 
   // Returns the concatenated parts.
   static Secret joined(std::initializer_list<std::string_view> parts);
-  // Replaces the text with bytes that are read from `descriptor`, at most `most`. Returns 0 or an errno
-  // value.
+  // Replaces the text with at most `most` bytes that it reads from `descriptor`. Returns 0 or an errno value.
   int read_from(int descriptor, std::size_t most);
 
   bool empty() const { return bytes_.empty(); }

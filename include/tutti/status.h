@@ -30,9 +30,10 @@ enum class Code : std::uint8_t {
 // Returns the name, as in the list above.
 TUTTI_API std::string_view to_string(Code code);
 
-// A `Status` is the outcome of a function that can fail: `ok`, or a code with a message. Success costs one
-// null pointer; copies share the text. The functions that block throw it as an `Error`: `init`, `Work::wait`
-// and `wait_for`, and `Communicator::split`, `group`, `allocate`, `register_memory` and `shrink`.
+// A `Status` is the outcome of a function that can fail: `ok`, or a code with a message. An `ok` status is
+// only a null pointer. Copies share the message. The functions that block throw it as an `Error`: `init`,
+// `Work::wait` and `wait_for`, and `Communicator::split`, `group`, `allocate`, `register_memory` and
+// `shrink`.
 //
 // Thread rule: any thread may use its own copy.
 class [[nodiscard]] TUTTI_API Status {

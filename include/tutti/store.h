@@ -19,10 +19,10 @@ inline constexpr std::size_t max_store_value_bytes = std::size_t{8} << 20;
 // A `Store` is a small key-value table that all ranks of a job reach. Ranks use it to meet before they are
 // connected. It never carries the program's data.
 //
-// Any thread may call it. A call that waits for a key waits until its deadline, and then fails with
-// `timeout`, which names missing keys. A deadline that has already expired makes the call a poll, which still
-// succeeds if all keys exist. `peer_lost` means that the store is gone; the call may or may not have taken
-// effect. `invalid_argument` means a key or value over the limits above, or an empty key.
+// Any thread may call it. A call that waits for a key fails with `timeout` at its deadline, and the error
+// names missing keys. With a deadline that has already expired, the call does not wait, but still succeeds if
+// all keys exist. `peer_lost` means that the store is gone; the call may or may not have taken effect.
+// `invalid_argument` means that a key or a value exceeds the limits above, or that a key is empty.
 //
 // Values are arbitrary bytes. The operations are those of c10d's Store, so either can replace the other.
 class TUTTI_API Store {
@@ -32,7 +32,7 @@ class TUTTI_API Store {
   Store& operator=(const Store&) = delete;
   virtual ~Store() = default;
 
-  // Sets the key to `value`, whether or not it exists.
+  // Sets the key to `value`, whether or not the key exists.
   virtual Status set(std::string_view key, std::string_view value, Deadline deadline) = 0;
 
   // Waits for the key to exist, and returns its value.

@@ -29,10 +29,11 @@ struct StoreServerOptions {
   // the server closes the oldest one from the address with the most strangers. Strangers get at most a
   // quarter of the descriptors that this process may open. When all connections together use three quarters
   // of these descriptors, the server makes room for new ones: it closes strangers, and clients that hold no
-  // keys and have been idle for a second. The last quarter is left for ranks.
+  // keys and have been idle for a second. So a quarter stays free for new ranks.
   std::size_t max_strangers = 512;
-  // True if ranks hold their keys here (`Store::hold`), as they do at a store that outlives them. Then, if
-  // nothing else makes room, the server also closes clients that hold no key but wait for a key.
+  // True if every rank holds its keys here (`Store::hold`), as at a store that outlives the ranks. A client
+  // that holds no key is then no rank, so the server may close it even while it waits for a key. The server
+  // does so only if it cannot make room in another way.
   bool ranks_hold = false;
   std::size_t max_bytes = std::size_t{1} << 30;  // of keys and values
   // Limits the bytes of requests and responses in progress, and of the keys that requests wait for. Small
@@ -45,8 +46,9 @@ struct StoreServerOptions {
   std::chrono::milliseconds frame_timeout{30'000};
 };
 
-// A `StoreServer` serves a store to `StoreClient`s, on one thread of its own. A client that sends garbage,
-// stops in the middle or dies loses its connection; other clients do not notice. Any thread may call it.
+// A `StoreServer` serves a store to `StoreClient`s, on one thread of its own. It closes the connection
+// of a client that sends garbage, stops in the middle of a request, or dies. Other clients do not notice. Any
+// thread may call it.
 //
 // Its destructor closes all connections and joins the thread. In a forked child a server does nothing, and
 // its destructor leaves the parent's sockets alone.

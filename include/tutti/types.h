@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// `max_ranks` is the largest world size. It is small enough for tables of ranks to fit into memory, and for a
-// mistyped world size to be noticed.
+// `max_ranks` is the largest world size. The limit keeps tables of ranks small enough for memory, and catches
+// mistyped world sizes.
 inline constexpr int max_ranks = 1 << 20;
 
 // A `DataType` is the type of a buffer's elements; `boolean` is one byte, and any value but 0 is true.

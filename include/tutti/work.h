@@ -27,16 +27,16 @@ class TUTTI_API Work {
   }
   ~Work();
 
-  // Blocks until the operation has ended. Throws `Error` if it failed, or if this is called inside a `then`
-  // callback (invalid_argument).
+  // Blocks until the operation has ended. Throws `Error` if it failed, or if the operation still runs and
+  // this is called on the driving thread, as in most `then` callbacks (invalid_argument).
   void wait();
   // Waits for at most `timeout`. Returns false if the operation still runs then; the operation continues.
   // Throws like `wait`.
   bool wait_for(std::chrono::nanoseconds timeout);
   // Makes `stream` (a cudaStream_t) wait until a library that was added to tutti has completed the operation.
-  // Returns at once: the host does not wait. Whether all ranks have made the same call is known only after
-  // `wait`. Does nothing if the operation has ended. Throws the operation's error if it failed, and
-  // `unsupported` if no library carries it out. A callback may call it.
+  // Returns at once, without waiting for the operation. Whether all ranks have made the same call is known
+  // only after `wait`. Does nothing if the operation has ended. Throws the operation's error if it failed,
+  // and `unsupported` if no library carries it out. A callback may call it.
   void wait_on(void* stream);
   // Returns true once the operation has ended, successfully or not. This makes no progress by itself.
   bool done() const;

@@ -128,7 +128,7 @@ Status read_tutti(Reader& reader, Explicit& known) {
   return store ? read_store_variable(*store, known) : Status();
 }
 
-// `Assembly` puts a launch together. Later parts only fill in what is still open.
+// `Assembly` is a launch in the making. Each source fills in only what earlier sources have left open.
 struct Assembly {
   std::optional<Found> rank;
   std::optional<Found> world_size;

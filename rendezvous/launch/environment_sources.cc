@@ -79,7 +79,8 @@ Source read_open_mpi(Reader& reader, const std::vector<std::string>&) {
 Source read_pmi(Reader& reader, const std::vector<std::string>&) {
   Source source = read_identity(reader, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
   if (!source.is_present()) return source;
-  // In a Slurm step, srun may serve another version of PMI at PMI_FD. Slurm's variables are enough there.
+  // In a Slurm step, PMI_FD is not used: srun may serve another version of PMI there, and Slurm's variables
+  // are enough.
   if (!reader.text("MASTER_ADDR") && !reader.text("MASTER_PORT") && !reader.text("SLURM_STEP_ID")) {
     if (const std::optional<Found> socket = reader.number("PMI_FD", 0)) {
       source.store.kind = StoreLocation::Kind::pmi;
@@ -109,7 +110,8 @@ Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// An Indexed Job sets the rank but not the number of ranks. The user must set WORLD_SIZE and MASTER_ADDR.
+// An Indexed Job of Kubernetes sets the rank but not the number of ranks. The user must set WORLD_SIZE and
+// MASTER_ADDR.
 Source read_kubernetes(Reader& reader, const std::vector<std::string>&) {
   Source source;
   source.rank = reader.number("JOB_COMPLETION_INDEX", 0);
@@ -205,7 +207,7 @@ void read_master(Reader& reader, Source& source, const std::string& fallback_hos
   // torchrun serves PyTorch's store on MASTER_PORT itself, so our store uses the next port on rank 0's host.
   const bool taken = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (port && taken) chosen_port = static_cast<std::uint16_t>(*port < 65535 ? *port + 1 : *port - 1);
-  // A world of one rank has no other ranks to meet.
+  // A world of one rank needs no place to meet.
   const bool needed = !source.world_size || source.world_size->value > 1;
   if (chosen_host.empty() && needed) note_missing(source, "MASTER_ADDR");
   if (chosen_port == 0 && needed) note_missing(source, "MASTER_PORT");

@@ -93,7 +93,8 @@ Status no_match(std::span<const Interface> all, const InterfaceFilter& filter) {
                                             there);
 }
 
-// Appends the interface with only those addresses that `takes` accepts, if there are any.
+// Appends the interface to `chosen`, with only the addresses that `takes` accepts. Does nothing if it accepts
+// none, or if `chosen` already has the interface.
 template <class Takes>
 void append_matching(const Interface& interface, Takes takes, std::vector<Interface>& chosen) {
   Interface part{interface.name, interface.loopback, {}};
@@ -190,7 +191,7 @@ Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
   if (route) {
     const auto owner = std::ranges::find_if(all, [&](const Interface& one) { return owns(one, *route); });
     if (owner != all.end() && !is_virtual(*owner)) return std::vector{*owner};
-    // 127.0.1.1 and other loopback addresses work without being listed.
+    // The route may be a loopback address that no interface lists, such as 127.0.1.1. It works, too.
     if (route->is_loopback()) {
       const auto loopback = std::ranges::find_if(all, &Interface::loopback);
       if (loopback != all.end()) return std::vector{*loopback};

@@ -32,13 +32,14 @@ InterfaceFilter interface_filter(const std::string& tutti_socket_ifname);
 // Returns the interfaces to use, best first, each only with the addresses to use.
 //
 // With a filter, these are the interfaces that match it, in the filter's order. A filter is a comma-separated
-// list of name prefixes and CIDR blocks ("10.0.0.0/8"). A leading ^ selects all interfaces that do not match
-// (and never loopback). A leading = compares whole names. If nothing matches, fails with `invalid_argument`,
-// which names the variable and the interfaces that exist.
+// list of name prefixes and CIDR blocks ("10.0.0.0/8"). With a leading ^, the interfaces that do not match
+// are chosen instead, but never loopback. With a leading =, whole names are compared. If nothing matches,
+// fails with `invalid_argument`, which names the variable and the interfaces that exist.
 //
-// Without a filter, this is the interface that owns `route` (this host's address on the route to the store).
-// If there is none, it is the first usable interface. Bridges and virtual cards of containers and hypervisors
-// are skipped. Loopback is used only if the route is loopback, or if there is nothing else.
+// Without a filter, the result is the interface that owns `route` (this host's address on the route to the
+// store). If no interface owns it, the result is the first usable interface. Bridges and virtual cards of
+// containers and hypervisors are skipped. Loopback is used only if the route is loopback, or if there is
+// nothing else.
 Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
                                                  const InterfaceFilter& filter,
                                                  const std::optional<SocketAddress>& route);

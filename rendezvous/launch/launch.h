@@ -20,7 +20,7 @@ struct StoreLocation {
   Kind kind = Kind::none;
   std::string host;
   std::uint16_t port = 0;
-  bool served = false;  // tcp only: a launcher serves the store; otherwise rank 0 does
+  bool served = false;  // tcp only: whether a launcher serves the store; if not, rank 0 does
   std::string path;
   int descriptor = -1;  // pmi only: the launcher's socket
   friend bool operator==(const StoreLocation&, const StoreLocation&) = default;

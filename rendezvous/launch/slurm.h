@@ -11,8 +11,8 @@ namespace tutti {
 std::string first_slurm_host(std::string_view node_list);
 
 // Returns a port for a job step. All ranks of the step compute the same port without communication. It lies
-// outside the range from which the kernel hands out ports. Two jobs may get the same port; users must then
-// set MASTER_PORT.
+// outside the range from which the kernel hands out ports. If two jobs get the same port, users must set
+// MASTER_PORT.
 std::uint16_t slurm_port(std::string_view job_id, std::string_view step_id);
 
 }  // namespace tutti

@@ -12,8 +12,8 @@ namespace tutti {
 // example, or through the launcher. The text is a secret of the launch. An announcer shows it to nobody else,
 // and believes no text that somebody else may have written (docs/seams/announcer.md).
 //
-// One announcer serves one rank in one meeting, and one thread at a time calls it. The destructor withdraws
-// what was published, where that is possible.
+// One announcer serves one rank in one meeting. Only one thread at a time may call it. The destructor
+// withdraws what was published, where that is possible.
 class Announcer {
  public:
   virtual ~Announcer() = default;
@@ -22,15 +22,16 @@ class Announcer {
   // file or the launcher cannot be used. If it has to wait for the other ranks, it may also fail with
   // `timeout` or `aborted`.
   virtual Status publish(const Secret& text, Deadline deadline) = 0;
-  // Returns the text that rank 0 has published. Fails with `unreachable` if there is none yet, with
-  // `invalid_argument` if waiting does not help, or as `publish` does.
+  // Returns the text that rank 0 has published. Fails with `unreachable` if there is none yet, and with
+  // `invalid_argument` if waiting does not help. If it has to wait for other ranks, it may also fail with
+  // `timeout` or `aborted`.
   virtual Result<Secret> read(Deadline deadline) = 0;
   // Publishes the text again if it has vanished. Rank 0 calls this from time to time while it waits.
   virtual void restore_if_missing() {}
 };
 
-// Reads and parses the session. Fails as `read` does, and with `unreachable` if the text is damaged, since
-// rank 0 may still replace it.
+// Reads and parses the session. Fails as `Announcer::read` does. Also fails with `unreachable` if the text is
+// damaged, since rank 0 may still replace it.
 Result<SessionText> read_session(Announcer& announcer, Deadline deadline);
 
 }  // namespace tutti

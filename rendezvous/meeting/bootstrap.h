@@ -21,8 +21,8 @@ struct JoinOptions {
   std::string prefix = "tutti/0";
   std::string wire_digest;  // "NAME=value;" of each setting that must be equal on all ranks
   std::string version;
-  // Returns the addresses of this rank's transports by name. Called once for each attempt to meet, after this
-  // rank has connected to the store.
+  // Returns the address of each of this rank's transports, by the transport's name. Called once for each
+  // attempt to meet, after this rank has connected to the store.
   std::function<Result<std::map<std::string, std::string>>(const Session&)> addresses = {};
   // Called as soon as the ranks know each other, while they can still ask the store which rank failed first.
   std::function<Status(const std::vector<PeerInfo>&)> connect = {};

@@ -12,7 +12,8 @@ namespace {
 using std::chrono::milliseconds;
 using Phase = Meeting::Phase;
 
-// After a failure, or after a death, ranks stay this long so that ranks that arrive later learn of it.
+// Ranks stay this long after a failure (the first limit) or a death (the second), so that ranks that arrive
+// later learn of it.
 constexpr milliseconds told_within{2000};
 constexpr milliseconds death_told_within{800};
 // When rank 0 has finished, it waits this long for ranks that are still connecting.
@@ -58,8 +59,9 @@ Status Ending::first_cause(const Status& failure) const {
 
 void Ending::take_leave(const Status& outcome) {
   const bool failed = !outcome.ok();
-  // After a timeout while ranks are missing, this rank does not stay: it would probably have left before they
-  // arrive. Once all ranks have met, it stays even after a timeout, so that the others learn of the failure.
+  // A timeout before all ranks have met means that ranks are very late. They will hardly arrive within the
+  // short time that this rank could stay, so it leaves at once. Once all ranks have met, this rank stays even
+  // after a timeout.
   const bool connecting = meeting_.phase == Phase::connecting;
   const bool lingers = failed && meeting_.failure_stands && (connecting || outcome.code() != Code::timeout);
   if (lingers) linger(outcome, 1);
@@ -67,8 +69,8 @@ void Ending::take_leave(const Status& outcome) {
 }
 
 // Stays for a moment, so that ranks that are only just starting learn of the failure and do not wait in vain.
-// With `single_use` only rank 0 stays, since it serves the store. Otherwise all ranks stay, since the last
-// one to leave removes the failure. The wait ends early once every rank knows.
+// With `single_use` only rank 0 stays, since it serves the store. Without it, all ranks stay if they have not
+// all met yet, since the last one to leave removes the failure. The wait ends early once every rank knows.
 void Ending::linger(const Status& failure, int counted) {
   MeetingStore& store = meeting_.store;
   const bool connecting = meeting_.phase == Phase::connecting;
@@ -76,8 +78,8 @@ void Ending::linger(const Status& failure, int counted) {
   const int dead = died ? 1 : 0;
   const Deadline limit = earlier(Deadline::after(died ? death_told_within : told_within), store.closing());
   if (!connecting && !store.add("told", 1, limit).ok()) return;
-  // With `single_use`, only rank 0 stays. Without it, ranks that are connecting need not stay: they tell each
-  // other of the failure.
+  // With `single_use`, rank 0 stays on behalf of all ranks. Otherwise no rank stays once all have met, since
+  // ranks then notice the failure over their connections.
   if (meeting_.follows() || (connecting && !meeting_.options.single_use)) return;
   for (; !limit.expired(); std::this_thread::sleep_for(short_pause)) {
     const Result<std::int64_t> count = store.add(connecting ? "present" : "told", 0, limit);
@@ -87,8 +89,8 @@ void Ending::linger(const Status& failure, int counted) {
 }
 
 // Ignores failures of the store, since the outcome is already known, and rank 0 may have stopped serving a
-// `single_use` store. Rank 0 serves until all ranks have left or one has failed. Connected ranks notice a
-// failure without the store.
+// `single_use` store. Rank 0 serves such a store until all ranks have left or one has failed. After a failure
+// it may stop, since connected ranks notice the failure without the store.
 void Ending::leave(bool failed, bool awaits_others) {
   MeetingStore& store = meeting_.store;
   const Introduction& self = meeting_.self;

@@ -17,8 +17,8 @@ class Ending {
   // all ranks will see, which is the first one published. If the table is already there, all ranks have met;
   // then this calls `settle` instead.
   Status publish(const Status& failure);
-  // Publishes a failure under the key `done`, once the ranks have met. Returns the first one published, since
-  // another rank may have published the cause or a consequence of this failure earlier.
+  // Publishes a failure under the key `done`, once the ranks have met. Returns the failure that was published
+  // first. It may be another rank's, and be a cause or a consequence of this one.
   Status settle(const Status& failure);
   // Returns a failure that names rank 0 if rank 0 served the store and the store is gone. Otherwise returns
   // `failure`.

@@ -26,7 +26,8 @@ Result<Entry> Entrance::enter() {
 Result<Entry> Entrance::join_session() {
   const Result<Entry> session = claim(session_key, &Entrance::disagreement);
   if (!session.ok() || *session == Entry::stale || !meeting_.follows()) return session;
-  // Once the table exists, rank 0 is no longer needed.
+  // While there is no table, the ranks need rank 0, and blame it if the store is lost
+  // (`Ending::first_cause`).
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();
   if (table->empty()) meeting_.server = first_;
@@ -69,8 +70,8 @@ Status Entrance::disagreement(const Introduction& first) const {
 
 Status Entrance::duplicate(const Introduction& holder) const { return taken_twice(holder, meeting_.self); }
 
-// Puts this rank's Introduction under the key if the key is free. Otherwise another rank, the holder, has its
-// Introduction there. Then `conflict` returns ok if this rank may enter beside the holder.
+// Puts this rank's Introduction under the key if the key is free. Otherwise the key has the Introduction of
+// another rank, the holder. Then `conflict` decides: it returns ok if this rank may enter beside the holder.
 Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
   MeetingStore& store = meeting_.store;
   const bool is_seat = key != session_key;
@@ -108,9 +109,9 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
   }
 }
 
-// Finds out whether the holder of a key may belong to a meeting that has ended. The table of such a meeting
-// is deleted after its other keys. So if there is no table, the caller reads the key again. If it finds the
-// same holder, the holder belongs to this meeting.
+// Finds out whether the holder of a key may belong to a meeting that has ended. When a meeting has ended, its
+// table is deleted last. So if there is no table, the caller reads the key again. If it finds the same holder
+// again, the holder belongs to this meeting.
 Result<Entry> Entrance::look_for_table() {
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();

@@ -15,7 +15,7 @@ namespace tutti::rendezvous {
 enum class Entry { entered, stale };
 
 // `Entrance` lets a rank into a meeting. It checks that the rank fits the session and that no other process
-// has its number. It then sets the rank's own key in the store, the rank's seat.
+// has its number. It then sets the rank's own key in the store. This key is the rank's seat.
 class Entrance {
  public:
   Entrance(Meeting& meeting, Ending& ending) : meeting_(meeting), ending_(ending) {}

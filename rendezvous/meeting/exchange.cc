@@ -193,7 +193,8 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
 Result<std::string> Exchange::await_table() {
   Result<std::string> table = meeting_.await_key("table");
   if (table.ok() || table.status().code() != Code::timeout) return table;
-  // Rank 0 may time out at the same moment, and then publishes which ranks are missing.
+  // Rank 0 may time out at the same moment, and then publishes which ranks are missing. So this rank waits a
+  // little longer for the table.
   table = meeting_.store.get("table", meeting_.deadline);
   if (table.ok() || table.status().code() != Code::timeout) return table;
   return ending_.publish(meeting_.not_arrived());

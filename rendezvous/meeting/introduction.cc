@@ -39,7 +39,7 @@ std::string setting(const std::map<std::string_view, std::string_view>& settings
   return setting->second.empty() ? "not set" : "'" + std::string(setting->second) + "'";
 }
 
-// Errors quote the facts of offloads, so they must be short and printable.
+// Errors quote what ranks say about their offloads, so these texts must be short and printable.
 bool are_sound(const std::map<std::string, std::string>& offloads) {
   const auto printable = [](const std::string& text) {
     return text.size() <= max_offload_facts &&

@@ -20,7 +20,7 @@ struct Introduction : PeerInfo {
   std::string version;                     // of the library, with a digest of its sources
   std::map<std::string, std::string> job;  // the variables that name the job, such as TUTTI_JOB_ID
   std::string program;                     // such as "train.py"; empty if unknown
-  std::string nonce;                       // random; by it a rank recognizes its own keys in the store
+  std::string nonce;                       // random; tells a rank which keys in the store are its own
 };
 
 // Describes this process; `job` comes from its environment. The caller adds the rank, the world size, the

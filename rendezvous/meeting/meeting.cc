@@ -20,7 +20,7 @@ constexpr milliseconds interrupt_interval{200};
 constexpr milliseconds stall_limit{3000};
 // At most this much of the given time is reserved for finding out which ranks are missing.
 constexpr milliseconds most_reserved{500};
-// A log line about a long wait may take this long to find out which ranks are missing.
+// Before a long wait is logged, the search for the missing ranks may take this long.
 constexpr milliseconds look_limit{2000};
 
 std::string awaited(const Result<std::vector<int>>& missing) {

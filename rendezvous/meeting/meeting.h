@@ -32,7 +32,7 @@ class Meeting {
   Meeting(Store& users_store, const Introduction& introduction, const ExchangeOptions& exchange_options,
           Deadline limit);
 
-  // Returns whether another process, rank 0, serves the store for this meeting alone.
+  // Returns whether rank 0 serves the store for this meeting alone, and this rank is not rank 0.
   bool follows() const { return options.single_use && self.rank != 0; }
   // Returns `self`, encoded.
   std::string own() const { return encode_introduction(self); }
@@ -51,8 +51,8 @@ class Meeting {
   Result<std::string> await_key(const std::string& key);
   // Logs, at growing intervals, which ranks this one waits for. Called between the requests of a long wait.
   void speak_of_wait();
-  // Returns the time limit of a request that does not wait for a key. A store that does not stall answers
-  // such a request at once.
+  // Returns the time limit of a request that does not wait for a key. A healthy store answers such a request
+  // at once.
   Deadline patience() const;
   // Returns the `timeout` error, which names the ranks that have not arrived.
   Status not_arrived();

@@ -7,7 +7,7 @@ using std::chrono::milliseconds;
 
 // A request that `closing` limits may take at most this long.
 constexpr milliseconds longest_request{2000};
-// Such requests may begin until this long after the deadline.
+// Such requests may begin up to this long after the deadline.
 constexpr milliseconds closing_window{300};
 
 Deadline end_after(Deadline deadline) {

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-// Values hold no spaces and no line ends, so the text is written in hex.
+// A value of PMI cannot hold spaces or line ends, so the text is written in hex.
 Secret in_hex(const Secret& text) {
   const std::string_view bytes = text.reveal();
   std::string hex = to_hex({reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()});
@@ -35,7 +35,7 @@ Secret from_hex(std::string_view hex) {
   return secret;
 }
 
-// A meeting's keys contain the meeting's number. The key that ends in 0 holds the number of pieces.
+// A meeting's keys contain the number of fences before it. The key that ends in 0 holds the number of pieces.
 std::string key_prefix(const PmiClient& client) { return "tutti-" + std::to_string(client.fences()) + "-"; }
 
 }  // namespace
@@ -75,7 +75,7 @@ Result<Secret> PmiAnnouncer::read(Deadline deadline) {
 Result<Secret> PmiAnnouncer::collect(const std::string& prefix, Deadline deadline) {
   const Result<Secret> count = client_.get(prefix + "0", deadline);
   if (!count.ok()) return count.status();
-  constexpr std::int64_t most = max_session_bytes;  // a piece holds a byte at least
+  constexpr std::int64_t most = max_session_bytes;  // each piece holds at least one byte
   const std::int64_t pieces = parse_integer(count->reveal()).value_or(0);
   if (pieces < 1 || pieces > most) return Status(Code::invalid_argument, "the launcher has no session");
   Secret hex;

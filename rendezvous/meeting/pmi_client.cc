@@ -9,16 +9,20 @@
 #include <fcntl.h>
 
 #include <tutti/config_values.h>
+#include <tutti/log.h>
 
 #include "core/descriptor.h"
 #include "core/fork_guard.h"
 #include "core/security/digest.h"
+#include "rendezvous/store/long_wait.h"
 
 namespace tutti {
 namespace {
 
 // A launcher's line is little longer than a value, and a value has at most a kilobyte.
 constexpr std::size_t longest_line = 8192;
+// The answer to a request that carries a piece of the session, which contains the job's token.
+constexpr std::string_view put_answer = "put_result";
 // The goodbye of a process may take this long.
 constexpr std::chrono::seconds parting_limit{2};
 
@@ -57,7 +61,8 @@ Status PmiClient::begin(std::unique_lock<std::mutex>& turn, std::function<bool()
                   "another thread meets ranks through the launcher's PMI; call one init after the other, on "
                   "all ranks in the same order");
   }
-  stream_.ask_when_waiting(std::move(interrupted));
+  interrupted_ = std::move(interrupted);
+  stream_.ask_when_waiting(interrupted_);
   return spoken_ ? status_ : say_hello(deadline);
 }
 
@@ -70,7 +75,7 @@ Status PmiClient::say_hello(Deadline deadline) {
   const Result<Secret> limits = ask(Secret("get_maxes"), "maxes", deadline);
   if (!limits.ok()) return limits.status();
   const auto most = parse_integer(value_in(limits->reveal(), "vallen_max"));
-  // The limit includes the character that ends a text in C.
+  // The limit includes the NUL that ends a text in C.
   value_limit_ = static_cast<std::size_t>(std::clamp<std::int64_t>(most.value_or(0), 0, longest_line / 2));
   if (value_limit_ < 64) return fail(Status(Code::protocol_error, "it has no room for values"));
   --value_limit_;
@@ -80,7 +85,7 @@ Status PmiClient::say_hello(Deadline deadline) {
 }
 
 Status PmiClient::put(const std::string& key, std::string_view value, Deadline deadline) {
-  return ask(Secret::joined({"put kvsname=", space_, " key=", key, " value=", value}), "put_result", deadline)
+  return ask(Secret::joined({"put kvsname=", space_, " key=", key, " value=", value}), put_answer, deadline)
       .status();
 }
 
@@ -91,7 +96,16 @@ Result<Secret> PmiClient::get(const std::string& key, Deadline deadline) {
 }
 
 Status PmiClient::fence(Deadline deadline) {
+  LongWait wait;
+  stream_.ask_when_waiting([this, &wait] {
+    if (wait.is_due()) {
+      log::warn("this process has waited for ", wait.waited(),
+                " for other ranks: not all have reached the launcher's fence (PMI)");
+    }
+    return interrupted_ && interrupted_();
+  });
   Status passed = ask(Secret("barrier_in"), "barrier_out", deadline).status();
+  stream_.ask_when_waiting(interrupted_);
   if (passed.ok()) ++fences_;
   if (passed.code() == Code::timeout)
     return Status(Code::timeout, "not all ranks have come to the launcher's fence within the time given");
@@ -107,7 +121,8 @@ Result<Secret> PmiClient::ask(const Secret& request, std::string_view answer, De
   if (!line.ok()) return fail(line.status());
   const std::string_view result = value_in(line->reveal(), "rc");
   if (value_in(line->reveal(), "cmd") != answer || (!result.empty() && result != "0")) {
-    const std::string_view why = value_in(line->reveal(), "msg");
+    // The launcher may quote the request, so the reason is left out if the request was secret.
+    const std::string_view why = answer == put_answer ? std::string_view() : value_in(line->reveal(), "msg");
     return fail(Status(Code::protocol_error,
                        "it gives no " + std::string(answer) + (why.empty() ? "" : ": " + std::string(why))));
   }
@@ -118,7 +133,7 @@ Result<Secret> PmiClient::receive_line(Deadline deadline) {
   std::array<char, longest_line> line;
   std::size_t size = 0;
   Status status;
-  // The launcher sends nothing but answers, so a line ends where the received bytes end.
+  // The launcher sends nothing but one line for each request, so the line ends where the received bytes end.
   while (status.ok() && (size == 0 || line[size - 1] != '\n')) {
     if (size == line.size()) {
       status = Status(Code::protocol_error, "its answer is too long");
@@ -135,7 +150,7 @@ Result<Secret> PmiClient::receive_line(Deadline deadline) {
   return text;
 }
 
-// Remembers a failure. After it, the next answer may belong to an earlier request.
+// Remembers a failure, after which nothing more is asked: the next answer could belong to an earlier request.
 Status PmiClient::fail(const Status& status) {
   status_ =
       Status(Code::invalid_argument, "the launcher does not serve PMI (PMI_FD is " + std::to_string(number_) +

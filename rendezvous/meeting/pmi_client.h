@@ -21,8 +21,8 @@ namespace tutti {
 //
 // Once a process has sent anything, it must say goodbye before it ends. Otherwise mpiexec takes its end for a
 // crash and kills the job. After the goodbye the launcher no longer listens. So a process has one client,
-// whose destructor says goodbye when the process exits. The destructor says nothing after a failed call: then
-// mpiexec ends the job, whose ranks could not meet. It also says nothing in a forked child.
+// whose destructor says goodbye when the process exits. After a failed call the destructor says nothing, so
+// that mpiexec ends the job, whose ranks could not meet. In a forked child it says nothing either.
 //
 // Source: the behaviour of MPICH's hydra (src/pm/hydra), and P. Balaji et al., "PMI: A Scalable Parallel
 // Process-Management Interface for Extreme-Scale Systems", EuroMPI 2010.
@@ -45,6 +45,7 @@ class PmiClient {
   // The value has at most `value_limit()` characters and no spaces. It can be read after the next fence.
   Status put(const std::string& key, std::string_view value, Deadline deadline);
   Result<Secret> get(const std::string& key, Deadline deadline);
+  // Waits until all ranks have called this. Logs a warning if that takes long.
   Status fence(Deadline deadline);
   // Returns how many fences this process has passed. It is the same number on all ranks.
   std::uint64_t fences() const { return fences_; }
@@ -62,6 +63,7 @@ class PmiClient {
   std::mutex mutex_;
   store_wire::Stream stream_;
   Status status_;
+  std::function<bool()> interrupted_;
   bool spoken_ = false;
   std::string space_;  // the name of the job's key space
   std::size_t value_limit_ = 0;

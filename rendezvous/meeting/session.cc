@@ -255,8 +255,8 @@ Result<Session> SessionMaker::connect_tcp() const {
   return session;
 }
 
-// Returns the addresses to listen on: the user's, or else loopback for ranks on this host and one address of
-// each chosen interface for others.
+// Returns the addresses to listen on. If the user has named one, it is the only one. Otherwise they are
+// loopback, for ranks on this host, and one address of each chosen interface, for the other ranks.
 Result<std::vector<std::string>> SessionMaker::session_addresses() const {
   if (!options_.bind_address.empty()) return std::vector{options_.bind_address};
   Result<std::vector<Interface>> all = list_interfaces();
@@ -329,8 +329,8 @@ Result<Session> SessionMaker::follow(Announcer& announcer) const {
   const bool same_host = text->boot_id == boot_id();
   for (const SessionText::Endpoint& endpoint : text->endpoints) {
     const std::optional<SocketAddress> address = parse_address(endpoint.address, endpoint.port);
-    // Skips the loopback address of another host, since here it leads to this host. An endpoint that is a
-    // name is resolved.
+    // Skips the loopback address of another host, since here it leads to this host. An endpoint may also be a
+    // name.
     if (address && address->is_loopback() && !same_host) continue;
     const Deadline limit = earlier(deadline_, Deadline::after(endpoint_limit));
     Result<std::vector<SocketAddress>> targets =

@@ -21,7 +21,7 @@ namespace tutti {
 // ranks where its store is.
 struct SessionOptions {
   std::string bind_address;                     // an IP address; if empty, derived from where the ranks meet
-  std::string advertise_address;                // announced sessions: in place of the bound address
+  std::string advertise_address;                // is announced in place of the bound address
   std::uint16_t first_port = 0, last_port = 0;  // range of the ports that we choose; 0 for any
   InterfaceFilter interfaces;                   // announced sessions: where to listen besides loopback
   security::Settings security = {};             // announced sessions add a token of their own
@@ -41,10 +41,12 @@ class Session {
   std::shared_ptr<Store> store;
   // True if the store exists for this meeting only; see ExchangeOptions.
   bool single_use = false;
-  // The credentials prove to the others that this process belongs to the job. Null if there is no such proof.
+  // The credentials prove to the others that this process belongs to the job. Null if the job asks for no
+  // proof.
   security::SharedCredentials credentials;
-  // This host's address on the route to the store, if that shows which interface reaches the other ranks. It
-  // may be missing on rank 0, or where the name of the store's host means loopback (Debian's 127.0.1.1).
+  // This host's address on the route to the store. It shows which interface reaches the other ranks. It is
+  // missing where it cannot show that: sometimes on rank 0, and where the name of the store's host means
+  // loopback (Debian's 127.0.1.1).
   std::optional<SocketAddress> route;
 
   // Says, for errors, why the others may not find the store that this rank serves. Empty if there is no

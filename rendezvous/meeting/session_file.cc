@@ -83,7 +83,7 @@ Status replace_file(const std::string& path, std::string_view text) {
   // On some file systems a new file belongs to another user, or has no mode. The other ranks would refuse it.
   std::string unfit = error == 0 ? why_not_ours(info) : std::string();
   if (error == 0 && unfit.empty()) unfit = why_open_to_others(info);
-  // A network file system may report only here that it could not write.
+  // A network file system may report a failed write only when the file is closed.
   if (close(file.release()) != 0 && error == 0 && errno != EINTR) error = errno;
   if (error == 0 && unfit.empty() && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error == 0 && unfit.empty()) return {};

@@ -26,10 +26,10 @@ class SessionFile final : public Announcer {
   // written, or what else is at the path.
   Status publish(const Secret& text, Deadline deadline) override;
   // Fails with `unreachable` if there is no file. Fails with `invalid_argument` if the path is a folder, its
-  // folder does not exist, or the file is not ours; then waiting does not help. A file is not ours if it
-  // belongs to a user other than this one and root, is open to others, is a link, is not a regular file, or
-  // contains something that does not begin like a session. So another user cannot lead us to a store of
-  // theirs, and files with other data are kept.
+  // folder does not exist, or the file is not ours; then waiting does not help. A file is not ours if its
+  // owner is neither this user nor root, if others have rights to it, if it is a link or not a regular file,
+  // or if its content does not begin like a session. So another user cannot lead us to a store of theirs, and
+  // files with other data are kept.
   Result<Secret> read(Deadline deadline) override;
   // Publishes the file again if it has vanished. An earlier run that ends late may remove our file instead of
   // its own.

@@ -9,7 +9,7 @@
 namespace tutti {
 
 // `ForwardingStore` passes every request on to another store. A derived class may give the keys other names
-// there, or refuse requests.
+// in that store, or refuse requests.
 class ForwardingStore : public Store {
  public:
   // `store` must live at least as long as this object.

@@ -8,7 +8,7 @@
 namespace tutti {
 
 // `PrefixStore` is a separate store inside another one: it puts `prefix` and a slash in front of every key.
-// Two users of one store do not see each other's keys if neither prefix begins with the other.
+// Two users of one store do not see each other's keys if neither of their prefixes begins with the other.
 class PrefixStore final : public ForwardingStore {
  public:
   PrefixStore(const std::string& prefix, std::shared_ptr<Store> store)

@@ -50,7 +50,9 @@ TEST_P(CommunicatorEnding, DestroyedWithOperationsInFlight) {
       EXPECT_TRUE(work.done());
       EXPECT_EQ(work.status().code(), Code::aborted);
     } else {
-      EXPECT_EQ(outcome(comm.recv(data, 0)).code(), Code::aborted);
+      const Status status = outcome(comm.recv(data, 0));
+      EXPECT_EQ(status.code(), Code::aborted) << status.to_string();
+      EXPECT_EQ(status.peer(), 0) << status.to_string();
     }
   });
 }
@@ -96,6 +98,7 @@ TEST_P(CommunicatorEnding, AnExceptionIsToldToTheOthers) {
       EXPECT_TRUE(contains(status.message(),
                            "rank 0 (host test, pid 1000) left the communicator because of an exception"))
           << status.message();
+      EXPECT_EQ(status.peer(), 0);
     }
   });
 }

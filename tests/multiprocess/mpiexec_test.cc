@@ -100,6 +100,14 @@ TEST_F(Mpiexec, ARankThatDoesNotComeEndsInAnError) {
   }
 }
 
+TEST_F(Mpiexec, ALongWaitInTheFenceIsLogged) {
+  const Errors errors;
+  const std::vector<std::string> absent = {"-n", "1", "sleep", "1000", ":", "-n", "2"};
+  Process job(std::vector{mpiexec} + absent + errors.rank(), {{"TUTTI_INIT_TIMEOUT", "12s"}});
+  EXPECT_NE(job.wait(), 0) << job.report();
+  EXPECT_THAT(errors.text(), HasSubstr("has waited for 10s for other ranks"));
+}
+
 TEST_F(Mpiexec, TheUsersPlaceTakesPrecedence) {
   const std::string port = std::to_string(unused_port());
   const Errors errors;

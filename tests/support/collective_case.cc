@@ -118,7 +118,7 @@ void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* 
     case Kind::all_to_all_v:
       fill_input(test, to, 0, 0, n, size);
       break;  // there is only one rank, so its input is the output
-    default:  // kinds that do not scatter have one block, at offset 0
+    default:  // reductions; the result of a reduce_scatter is this rank's block of the whole vector
       fill_reduced(test, to, layout.in_counts.size() > 1 ? before(layout.in_counts, rank) : 0, n, size, size);
   }
 }

@@ -71,9 +71,9 @@ std::vector<CollectiveCase> collective_matrix(int size);
 // Returns whether to test all combinations. Under a sanitizer they take minutes, so there this returns true
 // only if TEST_ALL is set. (`./dev test --all` sets it.)
 bool test_all();
-// Returns the matrix if `test_all()`. Otherwise returns a part of it that covers all pairs. A pair is any two
-// values of kind, type, operation, count and place (in or out of place). If a pair is in the matrix, it is
-// also in the part. The part depends on `size`.
+// Returns the matrix if `test_all()`. Otherwise returns a part of it, which depends on `size`. For any two of
+// the properties kind, type, operation, count and place (in or out of place), the part contains every
+// combination of values that the matrix contains.
 std::vector<CollectiveCase> tested_matrix(int size);
 
 }  // namespace tutti::test

@@ -40,8 +40,8 @@ class Terminal {
   const int standard_fd_;
   int fd_;
   enum class Kind { blocking, own, socket } kind_ = Kind::blocking;
-  // This becomes readable when `fd_` can be written. asio cannot wait on `fd_` itself, since it would make
-  // a shared socket non-blocking for its other users.
+  // This is an epoll descriptor that watches `fd_`. It becomes readable when `fd_` can be written. asio
+  // cannot wait on `fd_` itself, since it would make a shared socket non-blocking for its other users.
   std::optional<asio::posix::stream_descriptor> writable_;
   bool waiting_ = false;
   int problem_ = 0;

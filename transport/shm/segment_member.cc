@@ -8,8 +8,8 @@
 namespace tutti::shm {
 namespace {
 
-// The next attempt begins after this pause if too many connections wait to be accepted by the leader, or if
-// too many descriptors are under way.
+// The next attempt begins after this pause if the leader's queue of connections is full, or if this user has
+// too many descriptors in flight (sent over sockets, but not received yet).
 constexpr std::chrono::milliseconds pause_when_leader_busy{1};
 // The leader has the same deadline, and tells all members the outcome. If the leader is still silent this
 // long after the deadline, this member gives up.

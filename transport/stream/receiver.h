@@ -49,7 +49,8 @@ class StreamReceiver {
   // Permits payloads on stripes (connections beside the first one: stream_channel.h). Without this call, a
   // frame that announces such a payload breaks the protocol.
   void accept_stripes() { accepts_stripes_ = true; }
-  // These handle payloads on stripes, as the functions above handle payloads that follow their headers.
+  // These do for a payload on a stripe what `direct`, `direct_filled`, `consume` and `payload_left` do for a
+  // payload that follows its header on the first connection.
   std::span<std::byte> stripe_direct(std::uint8_t stripe) const;
   void stripe_filled(std::uint8_t stripe, std::size_t bytes);
   std::size_t stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes);

@@ -33,8 +33,8 @@ bool is_rejection(const asio::error_code& error) {
 }
 
 // Returns the time limit for one attempt. Without a limit, an attempt would last too long on a network where
-// packets vanish. Between two attempts, this rank welcomes an attempt of the peer (see
-// Channel::judge_incoming).
+// packets vanish. A short attempt also helps the peer: between two attempts, this rank accepts the
+// peer's connection, but during an attempt it may tell the peer to wait (see Channel::judge_incoming).
 std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 6, milliseconds(200), milliseconds(5000));
 }

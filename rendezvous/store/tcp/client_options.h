@@ -9,7 +9,7 @@ namespace tutti::tcp {
 
 // `StoreClientOptions` are the options for a new `StoreClient`.
 struct StoreClientOptions {
-  std::string nonce = {};  // if given, the server must have that nonce
+  std::string nonce = {};  // if not empty, the nonce that the server must have
   security::SharedCredentials credentials = {};
   int rank = -1;  // this process's rank, or -1 if this process is no rank
   // Called repeatedly while the client connects, or waits for the server. If it returns true, connecting or

@@ -11,8 +11,8 @@
 
 namespace tutti::tcp {
 
-// `look_up` is `resolve` for a process that may be interrupted: it calls `interrupted` a few times a second,
-// and fails with `aborted` if `interrupted` returns true, however long the name service takes.
+// `look_up` is `resolve` for a process that may be interrupted: it calls `interrupted` a few times a second.
+// Once `interrupted` returns true, `look_up` fails with `aborted` and no longer waits for the name service.
 Result<std::vector<SocketAddress>> look_up(const std::string& host, std::uint16_t port, Deadline deadline,
                                            const std::function<bool()>& interrupted);
 

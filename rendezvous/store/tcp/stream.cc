@@ -23,9 +23,10 @@ Status lost(const char* what, int error) {
   return Status(Code::peer_lost, std::string(what) + ": " + error_text(error));
 }
 
-// While a call waits for the other side, it checks this often whether it is interrupted. Ranks that meet
-// split a long wait into a series of shorter requests. While the store answers these, an interrupt takes
-// effect between two requests, and the connection remains usable.
+// While a call waits for the other side, it checks this often whether it is interrupted. This matters only if
+// the store does not answer. During a meeting, a rank splits a long wait into a series of short requests. As
+// long as the store answers them, an interrupt takes effect between two of them, and the connection remains
+// usable.
 constexpr milliseconds interrupt_interval{500};
 
 int poll_milliseconds(Deadline deadline, bool interruptible) {

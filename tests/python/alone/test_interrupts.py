@@ -145,3 +145,21 @@ def test_ctrl_c_while_the_store_is_looked_for(method, tmp_path):
     await_log(rank, "meeting at")
     rank.send_signal(signal.SIGINT)
     assert finish(rank)[:2] == (0, "ready\nKeyboardInterrupt\n")
+
+
+# Rank 0 makes no call, so rank 1 waits for it.
+SHRINKING = TELL + """
+import time
+comm = tutti.init()
+tell((lambda: time.sleep(600)) if comm.rank == 0 else comm.shrink)
+"""
+
+
+def test_ctrl_c_ends_a_shrink():
+    ranks = start_world(2, SHRINKING)
+    for rank in ranks:
+        assert rank.stdout.readline() == "ready\n"
+    ranks[1].send_signal(signal.SIGINT)
+    assert finish(ranks[1])[:2] == (0, "KeyboardInterrupt\n")
+    ranks[0].kill()
+    finish(ranks[0])

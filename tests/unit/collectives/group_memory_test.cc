@@ -1,8 +1,10 @@
+#include <cstring>
 #include <limits>
 #include <random>
 
 #include <gtest/gtest.h>
 
+#include "collectives/run/registration_vote.h"
 #include "tests/unit/collectives/board_world.h"
 
 // This file tests that a rank finds its registered memory, and that it checks what other ranks claim about
@@ -128,6 +130,40 @@ TEST_F(GroupMemoryTest, OrdinaryMemoryIsZeroedToo) {
   const GroupMemory memory(nullptr, 2, parts_);
   EXPECT_FALSE(memory.shared());
   for (std::size_t i = 0; i < memory.bytes(); ++i) ASSERT_EQ(memory.data()[i], std::byte{0});
+}
+
+// Rank 1 writes its vote itself. If rank 0 believed in a shorter buffer, it would access memory behind the
+// buffer's end.
+TEST(RegistrationVotes, ForBuffersOfOtherSizesDoNotCount) {
+  const std::vector<std::uint64_t> parts = {8192, 8192};
+  std::vector<int> rings(2);
+  std::vector<std::byte> memory(GroupMemory::segment_bytes(parts));
+  AllocationTable table;
+  const auto own = std::make_shared<GroupMemory>(std::make_unique<PlainSegment>(memory, rings), 0, parts);
+  table.add(own);
+  struct alignas(4096) Page {
+    std::byte bytes[4096];
+  };
+  std::vector<Page> pages(Board::segment_bytes(2, 0) / sizeof(Page) + 1);
+  const auto shared = std::as_writable_bytes(std::span(pages));
+  Board board(std::make_unique<PlainSegment>(shared, rings), 0, 2, 0);
+  RegistrationVote vote(table, 2);
+  RunBinding binding;
+  binding.input = own->data();
+  binding.output = own->data() + 4096;
+  const Fingerprint call{.kind = CollectiveKind::all_reduce};
+  const RegistrationVote::Sizes sizes{4096, 4096};
+  const auto agree = [&](const Place& input, const Place& output) {
+    const Place shown[] = {input, output};
+    vote.show(board, 1, binding, sizes);
+    std::memcpy(board.slot(1, 1).payload, shown, sizeof shown);
+    return vote.is_unanimous(board, 1, call, sizes);
+  };
+  EXPECT_TRUE(agree({1, 0, 4096}, {1, 4096, 4096}));
+  EXPECT_FALSE(agree({1, 8184, 8}, {1, 4096, 4096}));
+  EXPECT_FALSE(agree({1, 0, 4096}, {1, 8192, 0}));
+  EXPECT_FALSE(agree({1, 0, 4096}, {1, 4097, 4096}));
+  EXPECT_FALSE(agree({0, 0, 4096}, {1, 4096, 4096}));
 }
 
 }  // namespace

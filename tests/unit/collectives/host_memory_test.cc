@@ -115,6 +115,21 @@ TEST_F(HostMemoryTest, ARangeThatNobodyJoinsIsTakenBack) {
   EXPECT_EQ(host(0).room(), before);
 }
 
+// Every member can write into the whole segment. Here a member marks a range as free that no rank has joined
+// yet.
+TEST_F(HostMemoryTest, ARangeThatAMemberMarksAsFreeIsTakenBackOnce) {
+  const std::int64_t before = host(0).room();
+  const std::uint64_t place = *host(0).take(needed());
+  const auto all_memory = std::as_writable_bytes(std::span(memory_));
+  SharedRange::head_of(all_memory.subspan(place)).reusable.store(1);
+  all_memory.front() = std::byte{1};  // the number of rank 0's ranges that are free again
+  EXPECT_EQ(host(0).room(), before);
+  host(0).cancel(place);
+  EXPECT_EQ(host(0).room(), before);
+  const std::uint64_t first = *host(0).take(needed());
+  EXPECT_NE(first, *host(0).take(needed()));
+}
+
 // Once all members have left a range, it may be handed out again, even while some of them are still in the
 // range's destructor.
 TEST_F(HostMemoryTest, MembersThatLeaveAtTheSameTimeDoNotTouchTheNextRange) {

@@ -28,6 +28,7 @@ TEST(Inquiry, IsOverWhenAllHaveAnswered) {
   EXPECT_TRUE(inquiry.is_over());
   EXPECT_EQ(inquiry.verdict(name).message(), "it was not over in time");
   EXPECT_EQ(inquiry.verdict(name).code(), Code::timeout);
+  EXPECT_EQ(inquiry.culprit(), -1);
 }
 
 TEST(Inquiry, NamesThoseWhoAreLateAndThoseWhoAreSilent) {
@@ -37,6 +38,7 @@ TEST(Inquiry, NamesThoseWhoAreLateAndThoseWhoAreSilent) {
   inquiry.take_answer(1, comes_to(2));
   EXPECT_EQ(inquiry.verdict(name).message(),
             "it was not over in time; late: rank 3, rank 1; not answering: rank 2");
+  EXPECT_EQ(inquiry.culprit(), -1);
 }
 
 TEST(Inquiry, TakesTheFirstAnswerOfEachRankToItsOwnQuestion) {
@@ -54,6 +56,7 @@ TEST(Inquiry, DoesNotCallARankSilentThatHasReportedTheSame) {
   inquiry.take_answer(0, comes_to(asked + 1));
   inquiry.take_report(1, about());
   EXPECT_EQ(inquiry.verdict(name).message(), "it was not over in time; not answering: rank 2");
+  EXPECT_EQ(inquiry.culprit(), 2);
 }
 
 TEST(Inquiry, NamesNotMoreThanCanBeRead) {

@@ -60,6 +60,7 @@ TEST(Watchdog, TheLeaderAsksHowFarAllAreAndNamesThoseWhoAreLate) {
   EXPECT_EQ(verdict.code(), Code::timeout);
   EXPECT_THAT(verdict.message(), HasSubstr("barrier() #0"));
   EXPECT_THAT(verdict.message(), HasSubstr("; late: " + rank.members.describe(2)));
+  EXPECT_EQ(verdict.peer(), 2);
   EXPECT_THAT(verdict.message(), testing::Not(HasSubstr("late: " + rank.members.describe(1))));
   EXPECT_EQ(rank.spread, 1);
 }

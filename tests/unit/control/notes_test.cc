@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/message.h"
+
 namespace tutti {
 namespace {
 
@@ -56,6 +58,14 @@ TEST(ControlNotes, ThatAreCutShortAreRefused) {
   for (std::size_t bytes = 0; bytes < made.size(); ++bytes)
     EXPECT_FALSE(decode_call(made.substr(0, bytes))) << bytes;
   EXPECT_FALSE(decode_shrink(shrink + "x"));
+}
+
+TEST(ControlNotes, OfShrinkingNameANumberThatACommunicatorCanHave) {
+  ShrinkNote note;
+  note.number = user_context_bit - 1;
+  EXPECT_TRUE(decode_shrink(encode(note)));
+  note.number = user_context_bit;
+  EXPECT_FALSE(decode_shrink(encode(note)));
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ class NoEvents final : public ControlEvents {
   void on_lost(int rank, const Status& why) override { ADD_FAILURE() << rank << ": " << why.to_string(); }
   void on_left(int rank) override { ADD_FAILURE() << rank; }
   void on_fenced(const Status& why) override { ADD_FAILURE() << why.to_string(); }
-  void on_note(const ControlNote&) override {}
+  void on_note(const ControlNote&) override { ++notes; }
+  int notes = 0;
 };
 
 // `World` has rank 0 of three ranks. Rank 0 connects to the other two: rank 1 has a literal address, rank 2 a
@@ -120,6 +121,26 @@ class World {
     bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return bytes;
   }
+  void say(std::size_t end, const std::string& bytes) {
+    EXPECT_EQ(send(ends[end].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  // Links rank 0 with both other ranks.
+  void link() {
+    {
+      const std::lock_guard lock(name_service().mutex);
+      name_service().answers = true;
+    }
+    name_service().changed.notify_all();
+    for (int i = 0; i < 10'000 && ends.size() < 2; ++i) {
+      turn(milliseconds(1));
+      usleep(1000);
+    }
+    ASSERT_EQ(ends.size(), 2u);
+    for (const std::size_t end : {0u, 1u}) say(end, encode(Answer{}));
+    for (int i = 0; i < 3; ++i) turn();
+    for (const std::size_t end : {0u, 1u}) EXPECT_EQ(hear(end).size(), hello_bytes);
+  }
 
   NoEvents events;
   Clock::time_point now = Clock::now();
@@ -135,9 +156,7 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   ASSERT_EQ(world.connected, std::vector<std::string>{"10.0.0.1:4711"});
   world.turn();
   EXPECT_EQ(world.hear(0).size(), hello_bytes);
-  const std::string answer = encode(Answer{});
-  ASSERT_EQ(send(world.ends[0].get(), answer.data(), answer.size(), MSG_NOSIGNAL),
-            static_cast<ssize_t>(answer.size()));
+  world.say(0, encode(Answer{}));
   world.turn();
   // Rank 0 asks the name service for rank 2's address once. In some seconds of its own clock, it looks for
   // the answer dozens of times. It must not wait for the answer.
@@ -148,8 +167,7 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
     std::string heard = world.hear(0);
     std::string_view rest = heard;
     for (Frame frame; take_frame(rest, frame) == Parsed::whole;) ++heartbeats;
-    const std::string alive = encode(Frame{});
-    EXPECT_GT(send(world.ends[0].get(), alive.data(), alive.size(), MSG_NOSIGNAL), 0);
+    world.say(0, encode(Frame{}));
   }
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
   EXPECT_GE(heartbeats, 2);
@@ -169,6 +187,37 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   }
   ASSERT_EQ(world.connected.size(), 2u);
   EXPECT_EQ(world.connected[1], "10.0.0.7:4711");
+}
+
+std::string note(std::uint64_t key, std::uint8_t hops) {
+  return encode(Frame{.kind = FrameKind::publish, .hops = hops, .origin = 1, .key = key});
+}
+
+// A rank that has forgotten a note's key passes the note on once more. Without a limit, a member that
+// publishes enough notes at once would make them circulate for ever.
+TEST(Overlay, ANoteIsPassedOnSoManyTimesOnly) {
+  World world;
+  ASSERT_NO_FATAL_FAILURE(world.link());
+  world.say(0, note(1, 255) + note(2, 1) + note(3, 0));
+  world.turn();
+  EXPECT_EQ(world.events.notes, 3);
+  const std::string heard = world.hear(1);
+  std::map<std::uint64_t, int> hops;
+  std::string_view rest = heard;
+  for (Frame frame; take_frame(rest, frame) == Parsed::whole;) hops[frame.key] = frame.hops;
+  EXPECT_EQ(hops, (std::map<std::uint64_t, int>{{1, 63}, {2, 0}}));
+}
+
+TEST(Overlay, EachOfManyNotesIsTakenOnce) {
+  World world;
+  ASSERT_NO_FATAL_FAILURE(world.link());
+  constexpr int many = 20'000;
+  for (int i = 0; i < 2 * many; ++i) {
+    world.say(0, note(static_cast<std::uint64_t>(i % many + 1), 0));
+    if (i % 50 == 0) world.turn();
+  }
+  world.turn();
+  EXPECT_EQ(world.events.notes, many);
 }
 
 // Returns the log of a rank to which a stranger sends `text`.

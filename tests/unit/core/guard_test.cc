@@ -228,6 +228,19 @@ TEST(Guard, WhoAcceptsWithoutTheTokenIsFoundOut) {
   EXPECT_THAT(connects.status().message(), HasSubstr("cannot prove"));
 }
 
+TEST(Guard, WhoAcceptsGetsOneProofOnly) {
+  Connection connection;
+  Guard connects = connector("secret");
+  std::string challenge(Guard::message_bytes, '\0');
+  std::memcpy(challenge.data(), notice_magic.data(), notice_magic.size());
+  challenge[8] = static_cast<char>(guard_version);
+  challenge[11] = 1;
+  for (int i = 0; i < 10; ++i) send_all(connection.right, challenge);
+  EXPECT_EQ(connects.advance(connection.left), State::failed);
+  EXPECT_EQ(connects.status().code(), Code::protocol_error);
+  EXPECT_EQ(receive_all(connection.right).size(), Guard::message_bytes + digest_bytes);
+}
+
 TEST(Guard, EveryChangedByteIsNoticed) {
   // The opening and the proof go to the right, the challenge and the verdict to the left.
   const std::size_t total = 3 * Guard::message_bytes + digest_bytes;

@@ -189,5 +189,31 @@ TEST(Pmi, WhatIsNoLauncherIsOneClearError) {
   }
 }
 
+// A launcher may repeat what it refuses to keep.
+TEST(Pmi, ASessionThatTheLauncherRefusesIsNotShown) {
+  std::array<int, 2> ends{-1, -1};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  std::thread launcher([&ends] {
+    for (const std::string answer : {"cmd=response_to_init rc=0\n", "cmd=maxes vallen_max=1024\n",
+                                     "cmd=my_kvsname kvsname=space\n", "cmd=put_result rc=-1 msg="}) {
+      std::array<char, 1024> question;
+      const ssize_t got = read(ends[0], question.data(), question.size());
+      const std::string asked(question.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+      const std::string said = answer.ends_with('=') ? answer + asked.substr(asked.rfind('=') + 1) : answer;
+      EXPECT_EQ(send(ends[0], said.data(), said.size(), MSG_NOSIGNAL), static_cast<ssize_t>(said.size()));
+    }
+  });
+  {
+    PmiClient client(ends[1]);
+    PmiAnnouncer announcer(client, {});
+    const Status status = announcer.publish(Secret("secret"), ample());
+    EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
+    EXPECT_NE(status.message().find("put_result"), std::string::npos) << status.to_string();
+    EXPECT_EQ(status.message().find("736563726574"), std::string::npos) << status.to_string();
+  }
+  launcher.join();
+  for (const int end : ends) close(end);
+}
+
 }  // namespace
 }  // namespace tutti
