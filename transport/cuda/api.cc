@@ -60,14 +60,6 @@ Status load_into(Api& api, const std::string& path) {
     return Status(Code::unsupported, library->name() + " has no function " + missing +
                                          "; tutti needs the driver of CUDA 11.7 or later");
   }
-  if (const Outcome outcome = api.Init(0); outcome != success) {
-    return Status(Code::unsupported, status_of(api, outcome, "cuInit").message());
-  }
-  int devices = 0;
-  if (const Outcome outcome = api.DeviceGetCount(&devices); outcome != success) {
-    return Status(Code::unsupported, status_of(api, outcome, "cuDeviceGetCount").message());
-  }
-  if (devices == 0) return Status(Code::unsupported, library->name() + " finds no device");
   return {};
 }
 

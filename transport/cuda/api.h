@@ -69,9 +69,9 @@ struct Api {
 };
 
 // Finds the driver: the library that `path` names, or if it is empty, the one that this process has loaded or
-// that the system finds. Initializes the driver. The result is the same for the whole life of the process.
-// Fails with `unsupported` if there is no driver, if it is older than CUDA 11.7, or if it finds no device.
-// Any thread may call.
+// that the system finds. The result is the same for the whole life of the process. Fails with `unsupported`
+// if there is no driver, or if it is older than CUDA 11.7. Does not initialize the driver, since that is
+// slow, and after it no forked child can use CUDA. `Device::open` does it. Any thread may call.
 Result<const Api*> load(const std::string& path);
 
 // Returns ok, or `aborted` with what was attempted and the driver's name and words for the error.
