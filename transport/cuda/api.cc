@@ -45,6 +45,9 @@ const char* bind_all(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(EventRecord, "cuEventRecord");
   TUTTI_BIND(EventQuery, "cuEventQuery");
   TUTTI_BIND(MemcpyAsync, "cuMemcpyAsync");
+  TUTTI_BIND(MemAllocAsync, "cuMemAllocAsync");
+  TUTTI_BIND(MemFreeAsync, "cuMemFreeAsync");
+  TUTTI_BIND(PointerGetAttribute, "cuPointerGetAttribute");
   TUTTI_BIND(MemHostAlloc, "cuMemHostAlloc");
   TUTTI_BIND(MemFreeHost, "cuMemFreeHost");
   TUTTI_BIND(MemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2");

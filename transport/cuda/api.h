@@ -33,7 +33,10 @@ inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr unsigned event_disable_timing = 2;
 inline constexpr unsigned host_alloc_portable = 1;
 inline constexpr unsigned host_alloc_device_map = 2;
+inline constexpr unsigned wait_value_at_least = 0;
 inline constexpr unsigned wait_value_equal = 1;
+inline constexpr int attribute_memory_type = 2;
+inline constexpr unsigned memory_type_device = 2;
 inline constexpr int capture_status_none = 0;
 inline constexpr int capture_mode_relaxed = 2;
 
@@ -63,6 +66,9 @@ struct Api {
   Outcome (*EventRecord)(EventHandle event, StreamHandle stream);
   Outcome (*EventQuery)(EventHandle event);
   Outcome (*MemcpyAsync)(Address to, Address from, std::size_t bytes, StreamHandle stream);
+  Outcome (*MemAllocAsync)(Address* address, std::size_t bytes, StreamHandle stream);
+  Outcome (*MemFreeAsync)(Address address, StreamHandle stream);
+  Outcome (*PointerGetAttribute)(void* value, int attribute, Address address);
   Outcome (*MemHostAlloc)(void** memory, std::size_t bytes, unsigned flags);
   Outcome (*MemFreeHost)(void* memory);
   Outcome (*MemHostGetDevicePointer)(Address* address, void* memory, unsigned flags);
