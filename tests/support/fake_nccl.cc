@@ -1,5 +1,6 @@
 #include "tests/support/fake_nccl.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -54,7 +55,7 @@ Outcome check(ncclComm& comm) {
   int device = -1;
   const bool current = cuCtxGetDevice(&device) == tutti::cuda::success && device == comm.device;
   const std::lock_guard lock(comm.mutex);
-  if (!comm.initialized || comm.when_ready || !current) return invalid_usage;
+  if (!comm.initialized || comm.waiting != nullptr || !current) return invalid_usage;
   return comm.error;
 }
 
@@ -93,21 +94,21 @@ FakeWork::Reduction reduction(const ncclComm& comm, Type type, Op op) {
   return {type, tutti::nccl::sum, comm.operations[static_cast<std::size_t>(op - first_operation)].factor};
 }
 
-// Puts the work into the stream.
-void launch(Comm comm, StreamHandle stream, std::shared_ptr<FakeWork> work) {
-  using Launched = std::pair<Comm, std::shared_ptr<FakeWork>>;
-  const auto run = [](void* data) {
-    const std::unique_ptr<Launched> launched(static_cast<Launched*>(data));
-    launched->second->run();
-    --launched->first->in_streams;
-  };
-  ++comm->in_streams;
-  auto data = std::make_unique<Launched>(comm, std::move(work));
-  if (cuLaunchHostFunc(stream, run, data.get()) == tutti::cuda::success) {
-    static_cast<void>(data.release());
-  } else {
-    --comm->in_streams;
-  }
+// Puts the work into the stream. `mutex` of the communicator must be held.
+void launch(Comm comm, StreamHandle stream, const std::shared_ptr<FakeWork>& work) {
+  std::erase_if(comm->launched, [](const std::shared_ptr<FakeWork>& each) { return each->over(); });
+  comm->launched.push_back(work);
+  const auto run = [](void* data) { static_cast<FakeWork*>(data)->run(); };
+  if (cuLaunchHostFunc(stream, run, work.get()) != tutti::cuda::success) comm->launched.pop_back();
+}
+
+// Returns whether a stream may still do work of the communicator. After an error, the device does nothing
+// more.
+bool is_busy(ncclComm& comm) {
+  int device = -1;
+  if (cuCtxGetDevice(&device) != tutti::cuda::success) return false;
+  const std::lock_guard lock(comm.mutex);
+  return std::ranges::any_of(comm.launched, [](const auto& each) { return !each->over(); });
 }
 
 }  // namespace
@@ -169,7 +170,7 @@ Outcome ncclCommGetAsyncError(Comm comm, Outcome* error) {
   comm->queries_left = 0;
   if (!comm->initialized) comm->initialized = comm->channels.complete();
   if (!comm->initialized) return success;
-  if (comm->when_ready) std::exchange(comm->when_ready, nullptr)();
+  if (comm->waiting != nullptr) launch(comm, comm->waiting_for, std::exchange(comm->waiting, nullptr));
   *error = comm->error;
   return success;
 }
@@ -177,8 +178,8 @@ Outcome ncclCommGetAsyncError(Comm comm, Outcome* error) {
 Outcome ncclCommAbort(Comm comm) {
   ++fake_nccl().aborting;
   comm->aborted = true;
-  std::this_thread::sleep_for(std::chrono::milliseconds(fake_nccl().abort_milliseconds));
-  while (comm->in_streams != 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  while (fake_nccl().abort_blocks || is_busy(*comm))
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
   for (const ncclComm::Operation& operation : comm->operations) fake_nccl().operations -= operation.exists;
   delete comm;
   --fake_nccl().communicators;
@@ -204,7 +205,8 @@ Outcome ncclGroupEnd() {
       launch(comm, part.stream, part.work);
       continue;
     }
-    comm->when_ready = [comm = comm, part = part] { launch(comm, part.stream, part.work); };
+    comm->waiting = part.work;
+    comm->waiting_for = part.stream;
     progresses = true;
   }
   return progresses ? in_progress : success;

@@ -22,12 +22,12 @@ struct FakeNcclFault {
 // These members control the fake. Any thread may set them.
 struct FakeNccl {
   std::atomic<int> version{22705};
-  std::atomic<int> init_queries{1};    // a communicator is in progress for at least this many queries
-  std::atomic<int> launch_queries{0};  // so is each group
-  std::atomic<int> abort_milliseconds{0};
-  FakeNcclFault refusal;  // the call returns the outcome
-  FakeNcclFault failure;  // the call never ends, and queries return the outcome
-  FakeNcclFault hang;     // the call never ends
+  std::atomic<int> init_queries{1};       // a communicator is in progress for at least this many queries
+  std::atomic<int> launch_queries{0};     // so is each group
+  std::atomic<bool> abort_blocks{false};  // as long as this is true, ncclCommAbort does not return
+  FakeNcclFault refusal;                  // the call returns the outcome
+  FakeNcclFault failure;                  // the call never ends, and queries return the outcome
+  FakeNcclFault hang;                     // the call never ends
   // These count.
   std::atomic<int> communicators{0};  // that exist
   std::atomic<int> initialized{0};    // communicators that were made

@@ -94,8 +94,10 @@ void FakeWork::run() {
   while (hangs_ && !comm_.aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const auto& step : before_) step();
   comm_.channels.move(transfers_, comm_.aborted);
-  if (comm_.aborted) return;
-  for (const auto& step : after_) step();
+  for (const auto& step : after_) {
+    if (!comm_.aborted) step();
+  }
+  over_ = true;
 }
 
 }  // namespace tutti::test

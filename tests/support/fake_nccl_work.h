@@ -14,6 +14,10 @@
 #include "tests/support/fake_nccl_channels.h"
 #include "transport/nccl/api.h"
 
+namespace tutti::test {
+class FakeWork;
+}
+
 // A communicator of the fake NCCL.
 struct ncclComm {
   ncclComm(const std::string& name, int of_rank, int of_size, int of_device)
@@ -24,12 +28,13 @@ struct ncclComm {
   const int device;
   tutti::test::FakeChannels channels;
   std::atomic<bool> aborted{false};
-  std::atomic<int> in_streams{0};  // works that a stream has not yet executed
 
   std::mutex mutex;  // guards the following members
   bool initialized = false;
-  int queries_left = 0;              // until the communicator is no longer in progress
-  std::function<void()> when_ready;  // what is launched then
+  int queries_left = 0;                             // until the communicator is no longer in progress
+  std::shared_ptr<tutti::test::FakeWork> waiting;   // for that; null: nothing
+  tutti::cuda::StreamHandle waiting_for = nullptr;  // the stream into which it will be put
+  std::vector<std::shared_ptr<tutti::test::FakeWork>> launched;
   tutti::nccl::Outcome error = tutti::nccl::success;
   int calls = 0;
   struct Operation {
@@ -61,10 +66,13 @@ class FakeWork {
 
   // Does the work, and waits for the other ranks. Returns early if the communicator is aborted.
   void run();
+  // Returns whether `run` has ended.
+  bool over() const { return over_; }
 
  private:
   ncclComm& comm_;
   bool hangs_ = false;
+  std::atomic<bool> over_{false};
   std::vector<FakeTransfer> transfers_;
   std::vector<std::function<void()>> before_;  // run before the transfers, and the next ones after them
   std::vector<std::function<void()>> after_;

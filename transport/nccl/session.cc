@@ -128,7 +128,7 @@ bool Session::launch() {
   Status status = start(launching_.front(), launched);
   if (status.ok() && !launched) return false;
   if (status.ok()) status = finish(launching_.front());
-  if (!status.ok()) close(status);
+  if (!status.ok()) fail(status);
   return true;
 }
 
@@ -169,7 +169,7 @@ bool Session::poll() {
     Status status = drive_launch();
     if (status.ok()) status = reap(ended);
     if (!status.ok()) {
-      close(status);
+      fail(status);
     } else if (postponed_ && running_.size() < most_running) {
       postponed_ = false;
       if (launch()) lane_->launched();
@@ -250,6 +250,13 @@ Status Session::wait_on(OffloadCall& call, void* stream) {
 void Session::abort(const Status& why) {
   const std::lock_guard lock(lane_->mutex());
   close(why);
+}
+
+// If a device has failed, NCCL says only that CUDA has an error. CUDA itself says which.
+void Session::fail(const Status& error) {
+  const Result<EventPtr> event = take_event();
+  const Status device = event.ok() ? (*event)->record(stream_->handle()) : event.status();
+  close(device.ok() ? error : device);
 }
 
 void Session::close(const Status& why) {

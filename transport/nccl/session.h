@@ -81,6 +81,8 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   Status drive_launch();
   // Moves jobs that have ended to `ended`.
   Status reap(Jobs& ended);
+  // Gives up the session because of an error.
+  void fail(const Status& error);
   void close(const Status& why);
   // Sets `word_`.
   void reach(std::uint32_t number);
