@@ -67,10 +67,10 @@ Outcome cuStreamWaitEvent(StreamHandle handle, EventHandle event, unsigned) {
 
 Outcome cuStreamWaitValue32_v2(StreamHandle stream, Address word, std::uint32_t value, unsigned flags) {
   FAKE_CUDA_ENTER();
-  FAKE_CUDA_REQUIRE(flags == tutti::cuda::wait_value_equal, invalid_value);
+  FAKE_CUDA_REQUIRE(flags == tutti::cuda::wait_value_at_least, invalid_value);
   FAKE_CUDA_REQUIRE(machine().memory.is_of_device(word) || machine().memory.is_pinned(word), invalid_value);
   return machine().add(stream, [word, value] {
-    while (machine().broken == success && read_word(word) != value)
+    while (machine().broken == success && static_cast<std::int32_t>(read_word(word) - value) < 0)
       std::this_thread::sleep_for(std::chrono::microseconds(20));
   });
 }
