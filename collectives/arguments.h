@@ -27,9 +27,6 @@ inline bool is_plain(const CallOptions& options) {
   return options.algorithm.empty() && options.stream == nullptr && options.region == nullptr;
 }
 
-// Returns the memory in which the buffers lie that this rank uses.
-Memory memory_of(const Call& call, int rank, int size);
-
 // Returns the values of a call that must be equal on all ranks. The arguments of `call` need not be valid.
 Fingerprint fingerprint(const Call& call, int rank, int size);
 

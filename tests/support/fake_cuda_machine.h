@@ -86,7 +86,7 @@ class FakeMachine {
 
   std::mutex mutex;
   bool initialized = false;
-  int devices = 1;
+  int devices = 2;
   CUctx_st contexts[most_devices];
   std::map<cuda::StreamHandle, std::unique_ptr<FakeStream>> streams;
   std::map<CUctx_st*, std::unique_ptr<FakeStream>> default_streams;

@@ -67,15 +67,11 @@ Outcome cuStreamWaitEvent(StreamHandle handle, EventHandle event, unsigned) {
 
 Outcome cuStreamWaitValue32_v2(StreamHandle stream, Address word, std::uint32_t value, unsigned flags) {
   FAKE_CUDA_ENTER();
-  const bool at_least = flags == tutti::cuda::wait_value_at_least;
-  FAKE_CUDA_REQUIRE(at_least || flags == tutti::cuda::wait_value_equal, invalid_value);
+  FAKE_CUDA_REQUIRE(flags == tutti::cuda::wait_value_at_least, invalid_value);
   FAKE_CUDA_REQUIRE(machine().memory.is_of_device(word) || machine().memory.is_pinned(word), invalid_value);
-  const auto waits = [=] {
-    const auto beyond = static_cast<std::int32_t>(read_word(word) - value);
-    return at_least ? beyond < 0 : beyond != 0;
-  };
-  return machine().add(stream, [waits] {
-    while (machine().broken == success && waits()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  return machine().add(stream, [word, value] {
+    while (machine().broken == success && static_cast<std::int32_t>(read_word(word) - value) < 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
   });
 }
 

@@ -34,7 +34,6 @@ inline constexpr unsigned event_disable_timing = 2;
 inline constexpr unsigned host_alloc_portable = 1;
 inline constexpr unsigned host_alloc_device_map = 2;
 inline constexpr unsigned wait_value_at_least = 0;
-inline constexpr unsigned wait_value_equal = 1;
 inline constexpr int attribute_memory_type = 2;
 inline constexpr unsigned memory_type_device = 2;
 inline constexpr int capture_status_none = 0;

@@ -66,6 +66,16 @@ Result<std::unique_ptr<Stream>> Stream::create(const Device& device) {
 
 Stream::~Stream() { api_.StreamDestroy(handle_); }
 
+// The driver reports an error if the stream is the default stream, and another stream is being captured.
+Status refuse_capture(const Api& api, StreamHandle stream) {
+  int status = capture_status_none;
+  const Outcome outcome = api.StreamIsCapturing(stream, &status);
+  if (outcome != success)
+    return Status(Code::unsupported, status_of(api, outcome, "cuStreamIsCapturing").message());
+  if (status == capture_status_none) return {};
+  return Status(Code::unsupported, "the stream is being captured into a graph");
+}
+
 Result<std::unique_ptr<Event>> Event::create(const Device& device) {
   const Api& api = device.api();
   EventHandle handle = nullptr;

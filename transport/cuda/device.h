@@ -69,6 +69,9 @@ class Stream {
   const StreamHandle handle_;
 };
 
+// Returns `unsupported` if a stream is being captured into a graph. The capture remains valid.
+Status refuse_capture(const Api& api, StreamHandle stream);
+
 // An `Event` happens when everything has happened that was in a stream when it was recorded.
 class Event {
  public:

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <vector>
+#include <utility>
 
 #include <tutti/status.h>
 
@@ -44,25 +42,12 @@ class Lane {
   // Gives up all turns of `user`.
   void leave(User& user);
 
-  // A `Word` is a number that a stream can wait for. It only grows, so a word may be used again by another
-  // session although streams still wait for numbers that the word has reached.
-  std::uint32_t* take_word();  // null: there are too many sessions
-  void give_back(std::uint32_t* word) { free_words_.push_back(word); }
-  cuda::Address address_of(const std::uint32_t* word) const;
-
  private:
-  Lane(std::unique_ptr<cuda::Device> device, std::unique_ptr<cuda::PinnedMemory> words);
+  explicit Lane(std::unique_ptr<cuda::Device> device) : device_(std::move(device)) {}
   void advance();
 
   const std::unique_ptr<cuda::Device> device_;
-  // The words outlive the sessions, since a stream may read a word later than it could.
-  struct Unpin {
-    const cuda::Device* device;
-    void operator()(cuda::PinnedMemory* memory) const;
-  };
-  const std::unique_ptr<cuda::PinnedMemory, Unpin> words_;
   std::mutex mutex_;
-  std::vector<std::uint32_t*> free_words_;
   std::deque<User*> turns_;   // one for each group that waits
   User* launches_ = nullptr;  // the lane waits until its group is in the stream
 };

@@ -24,23 +24,22 @@ Result<std::unique_ptr<OffloadSession>> Session::create(const Api& api, std::sha
   const cuda::Device::Current current(lane->device());
   Result<std::unique_ptr<cuda::Stream>> stream = cuda::Stream::create(lane->device());
   if (!stream.ok()) return stream.status();
-  std::unique_lock lock(lane->mutex());
-  std::uint32_t* const word = lane->take_word();
-  lock.unlock();
-  if (word == nullptr) return Status(Code::resource_exhausted, "too many communicators use the device");
+  Result<std::unique_ptr<cuda::Word>> word = cuda::Word::take(lane->device());
+  if (!word.ok()) return word.status();
   return std::unique_ptr<OffloadSession>(new Session(api, std::move(lane), std::move(regions), comm,
-                                                     std::move(stream).take(), word, rank, size));
+                                                     std::move(stream).take(), std::move(word).take(), rank,
+                                                     size));
 }
 
 Session::Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Regions> regions, Comm comm,
-                 std::unique_ptr<cuda::Stream> stream, std::uint32_t* word, int rank, int size)
+                 std::unique_ptr<cuda::Stream> stream, std::unique_ptr<cuda::Word> word, int rank, int size)
     : api_(api),
       lane_(std::move(lane)),
       regions_(std::move(regions)),
       stream_(std::move(stream)),
       member_{api_, lane_->device(), comm, stream_->handle(), rank, size},
-      word_(word),
-      last_number_(*word),
+      word_(std::move(word)),
+      last_number_(word_->value()),
       closer_([this] { close_when_asked(); }) {
   regions_->attach(*this);
 }
@@ -52,8 +51,6 @@ Session::~Session() {
   const cuda::Device::Current current(lane_->device());
   free_events_.clear();
   stream_.reset();
-  const std::lock_guard lock(lane_->mutex());
-  lane_->give_back(word_);
 }
 
 void Session::issue(std::span<OffloadCall* const> calls) {
@@ -80,11 +77,7 @@ void Session::issue(std::span<OffloadCall* const> calls) {
 // An event that is recorded while its stream is being captured cannot be queried, so the end of the call
 // would not be noticed.
 Status Session::add(Job& job, OffloadCall& call) {
-  const Call& asked = call.call;
-  const bool every_rank_has_output = asked.kind == CollectiveKind::broadcast ||
-                                     asked.kind == CollectiveKind::scatter ||
-                                     asked.kind == CollectiveKind::scatter_v;
-  const Memory memory = every_rank_has_output ? asked.out.memory : asked.in.memory;
+  const Memory memory = memory_of(call.call, member_.rank);
   const Memory ours = Memory::cuda(lane_->device().number());
   if (memory != ours) {
     return Status(Code::invalid_argument, "the buffers are in " + to_string(memory) +
@@ -93,7 +86,7 @@ Status Session::add(Job& job, OffloadCall& call) {
   }
   if (call.stream != nullptr) {
     const auto stream = static_cast<StreamHandle>(call.stream);
-    const Status captured = not_captured(stream);
+    const Status captured = cuda::refuse_capture(lane_->device().api(), stream);
     if (!captured.ok()) return captured;
     Result<EventPtr> event = take_event();
     if (!event.ok()) return event.status();
@@ -101,20 +94,11 @@ Status Session::add(Job& job, OffloadCall& call) {
     if (!recorded.ok()) return recorded;
     job.before.push_back(std::move(event).take());
   }
+  const Call& asked = call.call;
   job.calls.push_back({&call,
                        {asked.in_counts.begin(), asked.in_counts.end()},
                        {asked.out_counts.begin(), asked.out_counts.end()}});
   return {};
-}
-
-Status Session::not_captured(StreamHandle stream) const {
-  const cuda::Api& cuda = lane_->device().api();
-  int capture = cuda::capture_status_none;
-  const cuda::Outcome asked = cuda.StreamIsCapturing(stream, &capture);
-  if (asked != cuda::success)
-    return Status(Code::unsupported, status_of(cuda, asked, "cuStreamIsCapturing").message());
-  if (capture == cuda::capture_status_none) return {};
-  return Status(Code::unsupported, "the stream is being captured into a graph");
 }
 
 bool Session::launch() {
@@ -206,7 +190,7 @@ Status Session::reap(Jobs& ended) {
     const Result<bool> happened = job.over->happened();
     if (!happened.ok()) return happened.status();
     if (!*happened) break;
-    reach(job.number);
+    word_->advance();
     free_events_.push_back(std::move(job.over));
     ended.splice(ended.end(), running_, running_.begin());
   }
@@ -236,13 +220,10 @@ Status Session::wait_on(OffloadCall& call, void* stream) {
   for (const Jobs* const jobs : {&waiting_, &launching_, &running_}) {
     const auto job = std::ranges::find_if(*jobs, has_call);
     if (job == jobs->end()) continue;
-    const Status captured = not_captured(handle);
+    const Status captured = cuda::refuse_capture(lane_->device().api(), handle);
     if (!captured.ok()) return captured;
     if (jobs == &running_) return job->over->hold(handle);
-    const cuda::Api& cuda = lane_->device().api();
-    const cuda::Outcome outcome =
-        cuda.StreamWaitValue32(handle, lane_->address_of(word_), job->number, cuda::wait_value_at_least);
-    return status_of(cuda, outcome, "cuStreamWaitValue32");
+    return word_->hold(handle, job->number);
   }
   return {};
 }
@@ -277,13 +258,9 @@ void Session::close_when_asked() {
   lock.lock();
   for (Job& job : launching_) static_cast<void>(job.group.free_memory());
   for (Jobs* const jobs : {&running_, &launching_, &waiting_}) all.splice(all.end(), *jobs);
-  reach(last_number_);
+  for (std::size_t i = 0; i < all.size(); ++i) word_->advance();
   lock.unlock();
   report(all, why_);
-}
-
-void Session::reach(std::uint32_t number) {
-  std::atomic_ref<std::uint32_t>(*word_).store(number, std::memory_order_release);
 }
 
 // Registered memory is only faster, so it does not matter if NCCL cannot register a region.

@@ -15,6 +15,7 @@
 #include <tutti/status.h>
 
 #include "transport/cuda/device.h"
+#include "transport/cuda/word.h"
 #include "transport/nccl/api.h"
 #include "transport/nccl/group.h"
 #include "transport/nccl/lane.h"
@@ -60,7 +61,7 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   using Jobs = std::list<Job>;
 
   Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Regions> regions, Comm comm,
-          std::unique_ptr<cuda::Stream> stream, std::uint32_t* word, int rank, int size);
+          std::unique_ptr<cuda::Stream> stream, std::unique_ptr<cuda::Word> word, int rank, int size);
 
   // Reports the jobs' calls. The lock must not be held.
   void report(const Jobs& jobs, const Status& status);
@@ -69,8 +70,6 @@ class Session final : public OffloadSession, private Lane::User, private Regions
 
   // Adds a call to a job, or returns why the call cannot be carried out.
   Status add(Job& job, OffloadCall& call);
-  // Returns ok if the stream is not being captured into a graph.
-  Status not_captured(StreamHandle stream) const;
   bool launch() override;
   Status start(Job& job, bool& launched);
   // Does what follows when NCCL has put the job into the stream.
@@ -84,8 +83,6 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   // Gives up the session because of an error.
   void fail(const Status& error);
   void close(const Status& why);
-  // Sets `word_`.
-  void reach(std::uint32_t number);
   // Registers and deregisters regions. NCCL must be ready.
   void follow_regions();
   Result<EventPtr> take_event();
@@ -103,8 +100,8 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   std::atomic<std::size_t> open_calls_{0};  // that have not been reported
 
   // The lane's lock guards the following members.
-  std::uint32_t* const word_;  // the number of the last job that has ended
-  std::uint32_t last_number_;  // of the last job that was issued
+  std::unique_ptr<cuda::Word> word_;  // the number of the last job that has ended
+  std::uint32_t last_number_;         // of the last job that was issued
   Jobs waiting_;
   Jobs launching_;          // one at most: NCCL has it, but has not yet put it into the stream
   Jobs running_;            // in the stream

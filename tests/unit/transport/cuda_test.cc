@@ -15,6 +15,7 @@
 #include "tests/support/fake_cuda.h"
 #include "transport/cuda/api.h"
 #include "transport/cuda/device.h"
+#include "transport/cuda/word.h"
 
 namespace tutti::cuda {
 namespace {
@@ -22,10 +23,13 @@ namespace {
 class CudaTest : public testing::Test {
  protected:
   CudaTest() { fake_cuda_reset(2); }
+  // Words keep their memory, and the context of their device.
   ~CudaTest() override {
     const FakeCudaCounts left = fake_cuda_counts();
-    EXPECT_EQ(left.streams + left.events + left.contexts, 0);
-    EXPECT_EQ(left.pinned_bytes + left.device_bytes, 0u);
+    EXPECT_EQ(left.streams + left.events, 0);
+    EXPECT_LE(left.contexts, 1);
+    EXPECT_EQ(left.device_bytes, 0u);
+    EXPECT_EQ(left.pinned_bytes % Word::page_bytes, 0u);
   }
   static const Api& api() { return **load(TUTTI_FAKE_CUDA); }
   static std::unique_ptr<Device> open(int number = 0) { return Device::open(api(), number).take(); }
@@ -156,15 +160,48 @@ TEST_F(CudaTest, StreamsWaitForWords) {
   const Device::Current current(*device);
   const auto stream = Stream::create(*device).take();
   const auto end = Event::create(*device).take();
-  const auto pinned = PinnedMemory::create(*device, 64).take();
-  auto& word = *std::bit_cast<std::uint32_t*>(pinned->data());
-  word = 0;
-  ASSERT_EQ(api().StreamWaitValue32(stream->handle(), pinned->address(), 7, wait_value_equal), success);
+  auto word = Word::take(*device).take();
+  const std::uint32_t first = word->value();
+  ASSERT_TRUE(word->hold(stream->handle(), first).ok());
+  ASSERT_TRUE(word->hold(stream->handle(), first + 2).ok());
   ASSERT_TRUE(end->record(stream->handle()).ok());
+  word->advance();
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_FALSE(end->happened().take());
-  std::atomic_ref(word).store(7);
+  word->advance();
   await(*end);
+}
+
+// A stream may still wait when a `Word` is destroyed. The next `Word` in the same place lets it go on.
+TEST_F(CudaTest, WordsContinueWhereOthersEnded) {
+  const auto device = open();
+  const Device::Current current(*device);
+  auto word = Word::take(*device).take();
+  word->advance();
+  const std::uint32_t last = word->value();
+  const std::size_t pinned = fake_cuda_counts().pinned_bytes;
+  word.reset();
+  word = Word::take(*device).take();
+  EXPECT_EQ(word->value(), last);
+  EXPECT_EQ(fake_cuda_counts().pinned_bytes, pinned);
+  std::vector<std::unique_ptr<Word>> more;
+  for (int i = 0; i < 2000; ++i) more.push_back(Word::take(*device).take());
+  for (const auto& each : more) EXPECT_EQ(each->value(), 0u);
+}
+
+TEST_F(CudaTest, StreamsThatAreCapturedAreRefused) {
+  const auto device = open();
+  const Device::Current current(*device);
+  const auto stream = Stream::create(*device).take();
+  CUgraph_st* graph = nullptr;
+  EXPECT_TRUE(refuse_capture(api(), stream->handle()).ok());
+  EXPECT_TRUE(refuse_capture(api(), nullptr).ok());
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream->handle(), 0), success);
+  EXPECT_EQ(refuse_capture(api(), stream->handle()).code(), Code::unsupported);
+  ASSERT_EQ(cuStreamEndCapture(stream->handle(), &graph), success) << "the capture should be valid";
+  ASSERT_EQ(cuGraphDestroy(graph), success);
+  fake_cuda_fail("cuStreamIsCapturing", 1, 906);
+  EXPECT_EQ(refuse_capture(api(), nullptr).code(), Code::unsupported);
 }
 
 TEST_F(CudaTest, BrokenDeviceFailsEverything) {
