@@ -43,32 +43,6 @@ struct Context {
   std::uint64_t p() const { return static_cast<std::uint64_t>(size); }
 };
 
-bool has_input(const Context& c) {
-  switch (c.call.kind) {
-    case CollectiveKind::barrier:
-      return false;
-    case CollectiveKind::broadcast:
-    case CollectiveKind::scatter:
-    case CollectiveKind::scatter_v:
-      return c.is_root();
-    default:
-      return true;
-  }
-}
-
-bool has_output(const Context& c) {
-  switch (c.call.kind) {
-    case CollectiveKind::barrier:
-      return false;
-    case CollectiveKind::reduce:
-    case CollectiveKind::gather:
-    case CollectiveKind::gather_v:
-      return c.is_root();
-    default:
-      return true;
-  }
-}
-
 // Returns the number of elements of one rank's share, which becomes Problem::count.
 std::uint64_t share(const Context& c) {
   switch (c.call.kind) {
@@ -153,7 +127,7 @@ Status check_overlap(const Context& c, Problem& problem) {
 }
 
 // Returns the type of the elements: the input's if this rank has an input, otherwise the output's.
-DataType type_of(const Context& c) { return has_input(c) ? c.call.in.type : c.call.out.type; }
+DataType type_of(const Context& c) { return has_input(c.call, c.rank) ? c.call.in.type : c.call.out.type; }
 
 Status check_types(const Context& c, bool has_in, bool has_out) {
   const DataType in = c.call.in.type;
@@ -197,18 +171,13 @@ Problem problem_of(const Context& c) {
 
 }  // namespace
 
-Memory memory_of(const Call& call, int rank, int size) {
-  if (call.kind == CollectiveKind::barrier) return Memory();
-  return has_input({call, rank, size}) ? call.in.memory : call.out.memory;
-}
-
 Fingerprint fingerprint(const Call& call, int rank, int size) {
   const Context context{call, rank, size};
   Fingerprint print;
   print.kind = call.kind;
   print.part_of = call.part_of;
   if (call.kind != CollectiveKind::barrier) {
-    const bool reads = has_input(context);
+    const bool reads = has_input(call, rank);
     print.type = reads ? call.in.type : call.out.type;
     print.on_device = (reads ? call.in.memory : call.out.memory) != Memory();
   }
@@ -234,8 +203,8 @@ Result<Problem> check(const Call& call, int rank, int size) {
     return invalid("a buffer is larger than memory can be");
   }
   const Context context{call, rank, size};
-  const bool has_in = has_input(context);
-  const bool has_out = has_output(context);
+  const bool has_in = has_input(call, rank);
+  const bool has_out = has_output(call, rank);
   Status status = check_counts(context);
   if (status.ok()) status = check_types(context, has_in, has_out);
   if (!status.ok()) return status;

@@ -27,9 +27,6 @@ inline bool is_plain(const CallOptions& options) {
   return options.algorithm.empty() && options.stream == nullptr && options.region == nullptr;
 }
 
-// Returns the memory that holds the buffers of this rank.
-Memory memory_of(const Call& call, int rank, int size);
-
 // Returns the values of a call that must be equal on all ranks. The arguments of `call` need not be valid.
 Fingerprint fingerprint(const Call& call, int rank, int size);
 

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -53,14 +56,49 @@ std::vector<int> all_ranks(int size) {
 }
 
 // Exchanges votes among all ranks of a communicator.
-void exchange_by_collective(Group& group, const Vote& mine, std::span<Vote> votes) {
+void exchange_by_collective(Group& group, Composite part_of, const CallOptions& options, const Vote& mine,
+                            std::span<Vote> votes) {
   group
       .collective({.kind = CollectiveKind::all_gather,
-                   .part_of = Composite::split,
+                   .part_of = part_of,
                    .in = ConstBuffer(&mine, vote_words, DataType::int64),
                    .out = Buffer(votes.data(), votes.size() * vote_words, DataType::int64)},
-                  {})
+                  options)
       .wait();
+}
+
+// `PrivateCalls` issues collectives on a communicator that the program does not see. All of them are marked
+// as tutti's own, so no library carries them out.
+class PrivateCalls final : public HostCalls {
+ public:
+  explicit PrivateCalls(std::shared_ptr<Group> group) : group_(std::move(group)) {}
+
+  void issue(const Call& call, std::function<void(const Status&)> done) override {
+    Call own = call;
+    own.part_of = Composite::offload;
+    Work work = group_->collective(own, {.timeout = Deadline::never().remaining()});
+    work.then([group = group_.get(), done = std::move(done)](const Status& status) {
+      done(status.ok() || group->status().ok() ? status : group->status());
+    });
+  }
+  void abort(const Status& why) override { group_->abort(why); }
+
+ private:
+  const std::shared_ptr<Group> group_;
+};
+
+Result<std::unique_ptr<HostCalls>> found_host_calls(Group& from, Deadline deadline) try {
+  Founding founding(from, all_ranks(from.size()), [&](const Vote& mine, std::span<Vote> votes) {
+    // A timeout of zero would mean the default.
+    const CallOptions options{.timeout = std::max(deadline.remaining(), std::chrono::nanoseconds(1))};
+    exchange_by_collective(from, Composite::offload, options, mine, votes);
+  });
+  founding.agree_together(0);
+  std::shared_ptr<Group> group =
+      make_group(from.shared_world(), founding.number(), founding.ranks(), founding.place());
+  return std::unique_ptr<HostCalls>(std::make_unique<PrivateCalls>(std::move(group)));
+} catch (const Error& error) {
+  return error.status();
 }
 
 }  // namespace
@@ -69,6 +107,7 @@ Communicator create_communicator(const std::shared_ptr<World>& world) {
   // This is the first number of this process, and so equal on all ranks.
   const std::uint32_t context = world->contexts.propose();
   world->contexts.take(context);
+  world->found_host_calls = found_host_calls;
   std::shared_ptr<Group> group = make_group(world, context, all_ranks(world->mesh->size()));
   if (world->window_bytes != 0) group->open_host_memory(Deadline::after(world->sharing_limit));
   return Communicator(std::move(group));
@@ -77,7 +116,7 @@ Communicator create_communicator(const std::shared_ptr<World>& world) {
 std::optional<Communicator> Communicator::split(int color, int key) {
   Group& from = group();
   Founding founding(from, all_ranks(size()), [&from](const Vote& mine, std::span<Vote> votes) {
-    exchange_by_collective(from, mine, votes);
+    exchange_by_collective(from, Composite::split, {}, mine, votes);
   });
   founding.agree(color, key);
   if (color == no_color) return std::nullopt;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include <tutti/buffer.h>
+#include <tutti/memory.h>
 #include <tutti/reduce_op.h>
 #include <tutti/types.h>
 
@@ -24,5 +25,38 @@ struct Call {
   std::span<const std::uint64_t> in_counts = {};
   std::span<const std::uint64_t> out_counts = {};
 };
+
+// These return whether a rank reads the input, or writes the output, of its call. A rank that does not need a
+// buffer ignores it.
+inline bool has_input(const Call& call, int rank) {
+  switch (call.kind) {
+    case CollectiveKind::barrier:
+      return false;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::scatter:
+    case CollectiveKind::scatter_v:
+      return rank == call.root;
+    default:
+      return true;
+  }
+}
+inline bool has_output(const Call& call, int rank) {
+  switch (call.kind) {
+    case CollectiveKind::barrier:
+      return false;
+    case CollectiveKind::reduce:
+    case CollectiveKind::gather:
+    case CollectiveKind::gather_v:
+      return rank == call.root;
+    default:
+      return true;
+  }
+}
+
+// Returns the memory in which the buffers lie that a rank uses.
+inline Memory memory_of(const Call& call, int rank) {
+  if (call.kind == CollectiveKind::barrier) return Memory();
+  return has_input(call, rank) ? call.in.memory : call.out.memory;
+}
 
 }  // namespace tutti

@@ -21,6 +21,9 @@ class OffloadedCollectives::Peers final : public OffloadPeers {
   std::span<const PeerInfo* const> members() const override { return owner_.offloading_.peers(); }
   Memory memory() const override { return memory_; }
   Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine) override;
+  Result<std::unique_ptr<HostCalls>> host_calls() override {
+    return owner_.offloading_.host_calls(deadline_);
+  }
   Status status() const override { return owner_.parts_.failure.status(); }
   Deadline deadline() const override { return deadline_; }
 
@@ -109,7 +112,7 @@ Work OffloadedCollectives::issue_first(const Call& call, const Fingerprint& prin
   if (!made.ok()) return parts_.live.refuse(print, made.status());
   Operation& operation = **made;
   const Deadline deadline = Deadline::after(operation.timeout);
-  const Memory memory = memory_of(call, parts_.members.rank(), parts_.members.size());
+  const Memory memory = memory_of(call, parts_.members.rank());
   OffloadedExecution& execution = *operation.offloaded;
   operation.executing = true;
   execution.expect(library);
@@ -133,7 +136,7 @@ Status OffloadedCollectives::open(Library& library, Memory memory, Deadline dead
   const Status opened = offloading_.open(library, peers);
   if (opened.ok()) return opened;
   const Status why(opened.code(), library.here + " cannot be opened: " + opened.message(),
-                   opened.code() == Code::peer_lost ? opened.peer() : library.world_rank);
+                   opened.peer() >= 0 ? opened.peer() : library.world_rank);
   parts_.gate.abort(why);
   return why;
 }

@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-Offloading::Offloading(const Members& members, const World& world)
-    : members_(members), mesh_(*world.mesh), driver_(world.engine->driver) {
+Offloading::Offloading(const Members& members, const World& world, FoundHostCalls found)
+    : members_(members), mesh_(*world.mesh), driver_(world.engine->driver), found_(std::move(found)) {
   for (const std::unique_ptr<Offload>& offload : world.offloads) {
     host_libraries_ += offload->takes_host_memory() ? 1 : 0;
     Slot& slot = *slots_.emplace_back(std::make_unique<Slot>());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <tutti/deadline.h>
 #include <tutti/status.h>
 
 #include "collectives/group/members.h"
@@ -24,7 +26,10 @@ namespace tutti {
 // communicator. Any thread may call it, except where a comment says otherwise.
 class Offloading {
  public:
-  Offloading(const Members& members, const World& world);
+  // Makes a communicator of the same members.
+  using FoundHostCalls = std::function<Result<std::unique_ptr<HostCalls>>(Deadline)>;
+
+  Offloading(const Members& members, const World& world, FoundHostCalls found);
 
   // Returns how many libraries may carry out calls on host memory.
   std::size_t host_libraries() const { return host_libraries_; }
@@ -35,6 +40,8 @@ class Offloading {
   // Opens the library's session. Blocks until it is open. May be called only once for each library, on a
   // thread that does not drive.
   Status open(Library& library, OffloadPeers& peers);
+  // See OffloadPeers. The calling thread must not drive.
+  Result<std::unique_ptr<HostCalls>> host_calls(Deadline deadline) const { return found_(deadline); }
   // Returns the members in the order of their ranks.
   std::span<const PeerInfo* const> peers();
 
@@ -56,6 +63,7 @@ class Offloading {
   const Members& members_;
   const Mesh& mesh_;
   Driver& driver_;
+  const FoundHostCalls found_;
   std::size_t host_libraries_ = 0;
   std::mutex mutex_;                          // protects `fits` and `peers_`
   std::vector<const PeerInfo*> peers_;        // empty until they are needed

@@ -39,6 +39,7 @@ class ContextNumbers {
 };
 
 class DebugServer;
+class Group;
 class Recorder;
 
 // `World` is the state that all communicators of one `init` share. It lives until the last of these
@@ -74,6 +75,8 @@ struct World {
   // These libraries carry out whole collectives. They are in order of preference, which is the same on all
   // ranks. The list changes only while there is no communicator.
   std::vector<std::unique_ptr<Offload>> offloads;
+  // Makes a private communicator of the members of `group` (`OffloadPeers::host_calls`).
+  Result<std::unique_ptr<HostCalls>> (*found_host_calls)(Group& group, Deadline deadline) = nullptr;
   // Returns the size in bytes of a board's window. A window consists of whole cache lines, so every rank's
   // window is aligned for any type of element.
   std::uint64_t board_window() const;

@@ -49,7 +49,7 @@ void OffloadedExecution::library_ended() {
   library_over_ = true;
   const Status& status = library_status_;
   if (status.ok() || status.code() == Code::unsupported) return settle();
-  const int culprit = status.code() == Code::peer_lost ? status.peer() : library_->world_rank;
+  const int culprit = status.peer() >= 0 ? status.peer() : library_->world_rank;
   fail(Status(status.code(), library_->here + ": " + status.message(), culprit));
 }
 

@@ -11,6 +11,11 @@ void ToyEvent::happen() {
   changed_.notify_all();
 }
 
+bool ToyEvent::happened() const {
+  const std::lock_guard lock(mutex_);
+  return happened_;
+}
+
 void ToyEvent::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return happened_; });

@@ -13,12 +13,13 @@ namespace tutti::test {
 class ToyEvent {
  public:
   void happen();
+  bool happened() const;
   void wait();
   // Waits for the event, for a millisecond at most. Returns whether it has happened.
   bool wait_briefly();
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool happened_ = false;
 };

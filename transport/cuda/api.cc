@@ -45,6 +45,9 @@ const char* bind_all(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(EventRecord, "cuEventRecord");
   TUTTI_BIND(EventQuery, "cuEventQuery");
   TUTTI_BIND(MemcpyAsync, "cuMemcpyAsync");
+  TUTTI_BIND(MemAllocAsync, "cuMemAllocAsync");
+  TUTTI_BIND(MemFreeAsync, "cuMemFreeAsync");
+  TUTTI_BIND(PointerGetAttribute, "cuPointerGetAttribute");
   TUTTI_BIND(MemHostAlloc, "cuMemHostAlloc");
   TUTTI_BIND(MemFreeHost, "cuMemFreeHost");
   TUTTI_BIND(MemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2");
@@ -60,14 +63,6 @@ Status load_into(Api& api, const std::string& path) {
     return Status(Code::unsupported, library->name() + " has no function " + missing +
                                          "; tutti needs the driver of CUDA 11.7 or later");
   }
-  if (const Outcome outcome = api.Init(0); outcome != success) {
-    return Status(Code::unsupported, status_of(api, outcome, "cuInit").message());
-  }
-  int devices = 0;
-  if (const Outcome outcome = api.DeviceGetCount(&devices); outcome != success) {
-    return Status(Code::unsupported, status_of(api, outcome, "cuDeviceGetCount").message());
-  }
-  if (devices == 0) return Status(Code::unsupported, library->name() + " finds no device");
   return {};
 }
 

@@ -33,7 +33,9 @@ inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr unsigned event_disable_timing = 2;
 inline constexpr unsigned host_alloc_portable = 1;
 inline constexpr unsigned host_alloc_device_map = 2;
-inline constexpr unsigned wait_value_equal = 1;
+inline constexpr unsigned wait_value_at_least = 0;
+inline constexpr int attribute_memory_type = 2;
+inline constexpr unsigned memory_type_device = 2;
 inline constexpr int capture_status_none = 0;
 inline constexpr int capture_mode_relaxed = 2;
 
@@ -63,15 +65,18 @@ struct Api {
   Outcome (*EventRecord)(EventHandle event, StreamHandle stream);
   Outcome (*EventQuery)(EventHandle event);
   Outcome (*MemcpyAsync)(Address to, Address from, std::size_t bytes, StreamHandle stream);
+  Outcome (*MemAllocAsync)(Address* address, std::size_t bytes, StreamHandle stream);
+  Outcome (*MemFreeAsync)(Address address, StreamHandle stream);
+  Outcome (*PointerGetAttribute)(void* value, int attribute, Address address);
   Outcome (*MemHostAlloc)(void** memory, std::size_t bytes, unsigned flags);
   Outcome (*MemFreeHost)(void* memory);
   Outcome (*MemHostGetDevicePointer)(Address* address, void* memory, unsigned flags);
 };
 
 // Finds the driver: the library that `path` names, or if it is empty, the one that this process has loaded or
-// that the system finds. Initializes the driver. The result is the same for the whole life of the process.
-// Fails with `unsupported` if there is no driver, if it is older than CUDA 11.7, or if it finds no device.
-// Any thread may call.
+// that the system finds. The result is the same for the whole life of the process. Fails with `unsupported`
+// if there is no driver, or if it is older than CUDA 11.7. Does not initialize the driver, since that is
+// slow, and after it no forked child can use CUDA. `Device::open` does it. Any thread may call.
 Result<const Api*> load(const std::string& path);
 
 // Returns ok, or `aborted` with what was attempted and the driver's name and words for the error.

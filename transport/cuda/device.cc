@@ -2,7 +2,24 @@
 
 namespace tutti::cuda {
 
+namespace {
+
+// Returns ok if the driver can be used and has a device of this number.
+Status find_device(const Api& api, int number) {
+  if (const Outcome ready = api.Init(0); ready != success)
+    return Status(Code::unsupported, status_of(api, ready, "cuInit").message());
+  int devices = 0;
+  if (const Outcome got = api.DeviceGetCount(&devices); got != success)
+    return status_of(api, got, "cuDeviceGetCount");
+  if (number >= 0 && number < devices) return {};
+  return Status(Code::invalid_argument, "there is no CUDA device " + std::to_string(number) +
+                                            ": the driver finds " + std::to_string(devices));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Device>> Device::open(const Api& api, int number) {
+  if (const Status found = find_device(api, number); !found.ok()) return found;
   std::unique_ptr<Device> device(new Device(api, number));
   const std::string what = "CUDA device " + std::to_string(number);
   if (const Outcome got = api.DeviceGet(&device->ordinal_, number); got != success)
@@ -26,15 +43,17 @@ Device::~Device() {
   if (context_ != nullptr) api_.DevicePrimaryCtxRelease(ordinal_);
 }
 
-Device::Current::Current(const Device& device) : api_(device.api_), capture_mode_(capture_mode_relaxed) {
-  api_.CtxPushCurrent(device.context_);
+Device::Current::Current(const Device& device)
+    : api_(device.api_),
+      pushed_(api_.CtxPushCurrent(device.context_) == success),
+      capture_mode_(capture_mode_relaxed) {
   api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
 }
 
 Device::Current::~Current() {
   api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
   Context context = nullptr;
-  api_.CtxPopCurrent(&context);
+  if (pushed_) api_.CtxPopCurrent(&context);
 }
 
 Result<std::unique_ptr<Stream>> Stream::create(const Device& device) {
@@ -46,6 +65,16 @@ Result<std::unique_ptr<Stream>> Stream::create(const Device& device) {
 }
 
 Stream::~Stream() { api_.StreamDestroy(handle_); }
+
+// The driver reports an error if the stream is the default stream, and another stream is being captured.
+Status refuse_capture(const Api& api, StreamHandle stream) {
+  int status = capture_status_none;
+  const Outcome outcome = api.StreamIsCapturing(stream, &status);
+  if (outcome != success)
+    return Status(Code::unsupported, status_of(api, outcome, "cuStreamIsCapturing").message());
+  if (status == capture_status_none) return {};
+  return Status(Code::unsupported, "the stream is being captured into a graph");
+}
 
 Result<std::unique_ptr<Event>> Event::create(const Device& device) {
   const Api& api = device.api();

@@ -12,7 +12,9 @@ namespace tutti::cuda {
 // Any thread may call it. All handles below must be destroyed before their device.
 class Device {
  public:
-  // `number` is the device's number in CUDA.
+  // Initializes the driver, unless that has been done. `number` is the device's number in CUDA. Fails with
+  // `unsupported` if the driver finds no device at all, and with `invalid_argument` if it does not find this
+  // one.
   static Result<std::unique_ptr<Device>> open(const Api& api, int number);
   ~Device();
   Device(const Device&) = delete;
@@ -34,6 +36,7 @@ class Device {
 
    private:
     const Api& api_;
+    const bool pushed_;  // false if the device has failed
     int capture_mode_;
   };
 
@@ -65,6 +68,9 @@ class Stream {
   const Api& api_;
   const StreamHandle handle_;
 };
+
+// Returns `unsupported` if a stream is being captured into a graph. The capture remains valid.
+Status refuse_capture(const Api& api, StreamHandle stream);
 
 // An `Event` happens when everything has happened that was in a stream when it was recorded.
 class Event {

@@ -14,6 +14,7 @@
 #include "core/call.h"
 #include "core/fingerprint.h"
 #include "transport/driver/driver.h"
+#include "transport/offload/host_calls.h"
 #include "transport/peer.h"
 #include "transport/registered_memory.h"
 
@@ -65,6 +66,9 @@ class OffloadPeers {
   // Sends `mine` to all members, and returns what all members have sent, in the order of their ranks. All
   // members must send the same number of bytes. This is a collective of the communicator; it blocks.
   virtual Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine) = 0;
+  // Makes a private communicator of the same members, on which the session may issue ordinary collectives on
+  // host memory. All members must call it. Like `exchange`, it blocks.
+  virtual Result<std::unique_ptr<HostCalls>> host_calls() = 0;
   // Returns ok, or why the communicator has failed meanwhile.
   virtual Status status() const = 0;
   virtual Deadline deadline() const = 0;

@@ -1,0 +1,274 @@
+// Tests collectives on device memory with the fake NCCL: results, and which ranks and calls fit.
+
+#include <barrier>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/conformance/nccl_world.h"
+#include "transport/nccl/factory.h"
+
+namespace tutti::test {
+namespace {
+
+using testing::HasSubstr;
+
+// Returns whether NCCL has the collective.
+bool in_nccl(const CollectiveCase& test) {
+  if (test.kind == CollectiveKind::barrier) return false;
+  if (test.kind == CollectiveKind::scan || test.kind == CollectiveKind::exscan) return false;
+  if (!is_reduction(test.kind)) return true;
+  switch (test.op.kind()) {
+    case ReduceOp::Kind::user:
+    case ReduceOp::Kind::bit_and:
+    case ReduceOp::Kind::bit_or:
+    case ReduceOp::Kind::bit_xor:
+      return false;
+    case ReduceOp::Kind::premultiplied_sum:
+      return is_floating(test.type);
+    default:
+      return true;
+  }
+}
+
+class NcclOfSize : public NcclWorld, public testing::WithParamInterface<int> {};
+class NcclOfMany : public NcclOfSize {};
+
+TEST_P(NcclOfSize, EveryCollective) {
+  for (const int queries : {0, 2}) {
+    fake_nccl().launch_queries = queries;
+    Cluster ranks(GetParam(), options());
+    ranks.run([&](Communicator& comm) {
+      for (const CollectiveCase& test : tested_matrix(GetParam())) {
+        if (!in_nccl(test)) continue;
+        ASSERT_EQ(run_case(comm, test, {}, perform_on_device), "");
+      }
+    });
+  }
+  EXPECT_EQ(fake_nccl().initialized, 2 * GetParam());
+}
+
+TEST_P(NcclOfSize, WhatNcclLacksIsUnsupportedOnAllRanks) {
+  Cluster ranks(GetParam(), options());
+  ranks.run([&](Communicator& comm) {
+    for (const CollectiveCase& test : tested_matrix(GetParam())) {
+      if (in_nccl(test) || test.kind == CollectiveKind::barrier || test.count == 0) continue;
+      try {
+        attempt_case(comm, test, {}, perform_on_device);
+        ADD_FAILURE() << test.describe() << " was carried out";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::unsupported) << error.what();
+        EXPECT_THAT(error.what(), HasSubstr("nccl: it "));
+      }
+    }
+    EXPECT_TRUE(comm.status().ok());
+  });
+  EXPECT_EQ(fake_nccl().calls, 0);
+}
+
+TEST_P(NcclOfSize, DeviceAndHostOperationsTakeTurns) {
+  const int pairs = test_all() && GetParam() <= 4 ? 5'000 : 250;
+  Cluster ranks(GetParam(), options());
+  ranks.run([&](Communicator& comm) {
+    DeviceMemory there(comm.rank(), sizeof(float));
+    std::vector<std::int64_t> here(1);
+    for (int i = 0; i < pairs; ++i) {
+      const auto mine = static_cast<float>(comm.rank() + i % 1000);
+      there.write(&mine, sizeof mine);
+      here[0] = comm.rank() + i;
+      Work on_device = comm.all_reduce(there.floats(), ReduceOp::sum);
+      Work on_host = comm.all_reduce(here, ReduceOp::max);
+      on_host.wait();
+      on_device.wait();
+      ASSERT_EQ(here[0], comm.size() - 1 + i);
+      ASSERT_EQ(there.first(),
+                static_cast<float>(comm.size() * (comm.size() - 1) / 2 + comm.size() * (i % 1000)));
+    }
+  });
+}
+
+TEST_P(NcclOfMany, ManyCallsInFlight) {
+  fake_nccl().launch_queries = 1;
+  Cluster ranks(GetParam(), options());
+  ranks.run([](Communicator& comm) {
+    Communicator other = std::move(*comm.split(0));
+    std::vector<std::unique_ptr<DeviceMemory>> memory;
+    std::vector<Work> works;
+    for (int i = 0; i < 200; ++i) {
+      const std::vector<float> ones(3, static_cast<float>(i));
+      memory.push_back(std::make_unique<DeviceMemory>(comm.rank(), ones));
+      works.push_back((i % 3 == 0 ? other : comm).all_reduce(memory.back()->floats(), ReduceOp::sum));
+    }
+    for (int i = 0; i < 200; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      works[at].wait();
+      EXPECT_EQ(memory[at]->first(), static_cast<float>(comm.size() * i));
+    }
+  });
+}
+
+// --- calls that differ ---
+
+TEST_P(NcclOfMany, SumAgainstMaxIsAMismatchOnAllRanks) {
+  Cluster ranks(GetParam(), options());
+  std::barrier together(GetParam());
+  ranks.run([&](Communicator& comm) {
+    for (const bool first_call : {false, true}) {
+      Communicator part = std::move(*comm.split(0));
+      DeviceMemory memory(comm.rank(), std::vector<float>(5, 1));
+      if (!first_call) {
+        EXPECT_TRUE(sum_on_device(part, memory).ok());
+      }
+      together.arrive_and_wait();
+      const ReduceOp& op = comm.rank() == 1 ? ReduceOp::max : ReduceOp::sum;
+      const Status differs = outcome(part.all_reduce(memory.floats(), op));
+      EXPECT_EQ(differs.code(), Code::mismatch) << differs.to_string();
+    }
+  });
+}
+
+TEST_P(NcclOfMany, HostMemoryAgainstDeviceMemoryIsAMismatchOnAllRanks) {
+  Cluster ranks(GetParam(), options());
+  std::barrier together(GetParam());
+  ranks.run([&](Communicator& comm) {
+    for (const bool first_call : {false, true}) {
+      Communicator part = std::move(*comm.split(0));
+      DeviceMemory memory(comm.rank(), std::vector<float>(5, 1));
+      std::vector<float> here(5, 1);
+      if (!first_call) {
+        EXPECT_TRUE(sum_on_device(part, memory).ok());
+      }
+      together.arrive_and_wait();
+      const Buffer buffer = comm.rank() == 0 ? Buffer(here) : memory.floats();
+      const Status differs = outcome(part.all_reduce(buffer, ReduceOp::sum));
+      EXPECT_EQ(differs.code(), Code::mismatch) << differs.to_string();
+    }
+  });
+}
+
+TEST_P(NcclOfMany, SplitAndGroupOpenSessionsOfTheirOwn) {
+  Cluster ranks(GetParam(), options());
+  ranks.run([&](Communicator& comm) {
+    DeviceMemory memory(comm.rank(), std::vector<float>(4, 1));
+    Communicator half = std::move(*comm.split(comm.rank() % 2));
+    EXPECT_TRUE(sum_on_device(half, memory).ok());
+    EXPECT_EQ(memory.first(), static_cast<float>(half.size()));
+    if (comm.rank() < 2) {
+      Communicator pair = comm.group(std::vector<int>{1, 0});
+      DeviceMemory again(comm.rank(), std::vector<float>(4, 1));
+      EXPECT_TRUE(sum_on_device(pair, again).ok());
+      EXPECT_EQ(again.first(), 2.0f);
+    }
+  });
+  EXPECT_EQ(fake_nccl().initialized, GetParam() + 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(, NcclOfSize, testing::Values(1, 2, 3, 4, 7, 8));
+INSTANTIATE_TEST_SUITE_P(, NcclOfMany, testing::Values(2, 3, 4, 7, 8));
+
+// --- who fits ---
+
+class Nccl : public NcclWorld {};
+
+TEST_F(Nccl, AMissingLibraryIsUnsupported) {
+  const auto no_nccl = nccl::create({.cuda_library = TUTTI_FAKE_CUDA, .nccl_library = "/no/libnccl.so"});
+  EXPECT_EQ(no_nccl.status().code(), Code::unsupported);
+  EXPECT_THAT(no_nccl.status().message(), HasSubstr("/no/libnccl.so"));
+  const auto no_cuda = nccl::create({.cuda_library = "/no/libcuda.so", .nccl_library = TUTTI_FAKE_NCCL});
+  EXPECT_EQ(no_cuda.status().code(), Code::unsupported);
+  EXPECT_THAT(no_cuda.status().message(), HasSubstr("/no/libcuda.so"));
+}
+
+TEST_F(Nccl, ALibraryThatIsTooOldIsUnsupported) {
+  fake_nccl().version = 21304;
+  const auto old = nccl::create({.cuda_library = TUTTI_FAKE_CUDA, .nccl_library = TUTTI_FAKE_NCCL});
+  EXPECT_EQ(old.status().code(), Code::unsupported);
+  EXPECT_THAT(old.status().message(), HasSubstr("is NCCL 2.13.4; tutti needs NCCL 2.14.0 or later"));
+}
+
+TEST_F(Nccl, FindingTheLibrariesDoesNotInitializeCuda) {
+  const auto made = nccl::create({.cuda_library = TUTTI_FAKE_CUDA, .nccl_library = TUTTI_FAKE_NCCL});
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  EXPECT_FALSE(fake_cuda_is_initialized());
+}
+
+TEST_F(Nccl, RanksWithDifferentVersionsAreNamedBeforeNcclStarts) {
+  ClusterOptions mixed;
+  mixed.offloads = [](int rank) {
+    fake_nccl().version = rank == 2 ? 22602 : 22705;
+    return offloads();
+  };
+  Cluster ranks(3, mixed);
+  ranks.run([](Communicator& comm) {
+    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+    const Status refused = sum_on_device(comm, memory);
+    EXPECT_EQ(refused.code(), Code::unsupported) << refused.to_string();
+    EXPECT_THAT(refused.message(), HasSubstr("nccl: " + comm.describe(0) + " has version 2.27.5, " +
+                                             comm.describe(2) + " has version 2.26.2"));
+    EXPECT_TRUE(comm.status().ok());
+  });
+  EXPECT_EQ(fake_nccl().initialized, 0);
+}
+
+TEST_F(Nccl, Float8IsReducedSinceVersion224) {
+  fake_nccl().version = 22304;
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    CollectiveCase test{.type = DataType::float8_e4m3, .count = 3};
+    EXPECT_THAT(run_case(comm, test, {}, perform_on_device),
+                HasSubstr("version 2.23.4 cannot add elements of type float8_e4m3"));
+    test.kind = CollectiveKind::all_gather;
+    EXPECT_EQ(run_case(comm, test, {}, perform_on_device), "");
+  });
+}
+
+TEST_F(Nccl, RanksThatShareADeviceAreNamedBeforeNcclStarts) {
+  Cluster ranks(3, options());
+  ranks.run([](Communicator& comm) {
+    const int device = comm.rank() == 2 ? 0 : comm.rank();
+    DeviceMemory memory(device, std::vector<float>(3, 1));
+    const Status refused = sum_on_device(comm, memory);
+    EXPECT_EQ(refused.code(), Code::invalid_argument) << refused.to_string();
+    EXPECT_THAT(refused.message(), HasSubstr(comm.describe(0) + " and " + comm.describe(2) +
+                                             " use the same device, fafafafafafafafafafafafafafafa00; "
+                                             "NCCL needs a device for each rank"));
+  });
+  EXPECT_EQ(fake_nccl().initialized, 0);
+}
+
+// NCCL takes ranks with different host ids for ranks on different hosts.
+TEST_F(Nccl, RanksWithDifferentHostIdsMayShareADevice) {
+  ClusterOptions apart;
+  apart.offloads = [](int rank) {
+    setenv("NCCL_HOSTID", ("rank " + std::to_string(rank)).c_str(), 1);
+    return offloads();
+  };
+  Cluster ranks(3, apart);
+  unsetenv("NCCL_HOSTID");
+  ranks.run([](Communicator& comm) {
+    DeviceMemory memory(0, std::vector<float>(3, 1));
+    EXPECT_TRUE(sum_on_device(comm, memory).ok());
+    EXPECT_EQ(memory.first(), 3.0f);
+  });
+}
+
+TEST_F(Nccl, ACallOnAnotherDeviceIsInvalid) {
+  Cluster ranks(2, options());
+  std::barrier together(2);
+  ranks.run([&](Communicator& comm) {
+    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+    DeviceMemory elsewhere(comm.rank() + 2, std::vector<float>(3, 1));
+    EXPECT_TRUE(sum_on_device(comm, memory).ok());
+    together.arrive_and_wait();
+    const Status refused = sum_on_device(comm, elsewhere);
+    EXPECT_EQ(refused.code(), Code::invalid_argument) << refused.to_string();
+    EXPECT_THAT(refused.message(),
+                HasSubstr("those of the communicator's first call were in memory of CUDA"));
+  });
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace tutti::test {
+
+// `FakeMemory` is the memory that the fake CUDA hands out. Any thread may call it.
+class FakeMemory {
+ public:
+  // Allocates memory of a device. Returns an address that no program can access, or 0 if the host has no
+  // memory.
+  std::uint64_t allocate(std::size_t bytes);
+  // Returns whether there was memory of a device at this address.
+  bool free(std::uint64_t address);
+  // Allocates memory of the host that a device can access. Returns null if the host has no memory.
+  void* pin(std::size_t bytes);
+  bool unpin(void* memory);
+
+  // Returns where the fake can access the memory at an address. The address may be one of a device or of the
+  // host. Returns null if only a part of the range is memory of a device.
+  std::byte* view(std::uint64_t address, std::size_t bytes);
+  bool is_of_device(std::uint64_t address);
+  bool is_pinned(std::uint64_t address);
+  std::size_t device_bytes();
+  std::size_t pinned_bytes();
+
+ private:
+  struct Block {
+    std::size_t bytes = 0;
+    std::byte* view = nullptr;
+  };
+  using Blocks = std::map<std::uint64_t, Block>;  // by address
+  // Returns the block that contains an address, or the end.
+  static Blocks::const_iterator find(const Blocks& blocks, std::uint64_t address);
+  static std::size_t sum(const Blocks& blocks);
+
+  std::mutex mutex_;
+  Blocks device_;
+  Blocks pinned_;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,36 @@
+#include <cstddef>
+
+#include "tests/support/fake_cuda.h"
+#include "tests/support/fake_cuda_machine.h"
+
+using tutti::cuda::Address;
+using tutti::cuda::Outcome;
+using tutti::cuda::StreamHandle;
+using tutti::cuda::success;
+using tutti::test::FakeMachine;
+
+// Memory that is allocated and freed in the order of a stream, and what the driver knows about an address.
+extern "C" {
+
+Outcome cuMemAllocAsync(Address* address, std::size_t bytes, StreamHandle) {
+  FAKE_CUDA_ENTER();
+  FAKE_CUDA_REQUIRE(bytes != 0, invalid_value);
+  *address = FakeMachine::the().memory.allocate(bytes);
+  return *address == 0 ? tutti::test::out_of_memory : success;
+}
+
+Outcome cuMemFreeAsync(Address address, StreamHandle stream) {
+  FAKE_CUDA_ENTER();
+  FAKE_CUDA_REQUIRE(FakeMachine::the().memory.is_of_device(address), invalid_value);
+  return FakeMachine::the().add(stream, [address] { FakeMachine::the().memory.free(address); });
+}
+
+Outcome cuPointerGetAttribute(void* value, int attribute, Address address) {
+  FAKE_CUDA_ENTER();
+  const bool known = attribute == tutti::cuda::attribute_memory_type;
+  FAKE_CUDA_REQUIRE(known && FakeMachine::the().memory.is_of_device(address), invalid_value);
+  *static_cast<unsigned*>(value) = tutti::cuda::memory_type_device;
+  return success;
+}
+
+}  // extern "C"

@@ -1,0 +1,328 @@
+#include "tests/support/fake_nccl.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "tests/support/fake_cuda.h"
+#include "tests/support/fake_nccl_work.h"
+
+using tutti::cuda::StreamHandle;
+using tutti::nccl::Comm;
+using tutti::nccl::in_progress;
+using tutti::nccl::Op;
+using tutti::nccl::Outcome;
+using tutti::nccl::success;
+using tutti::nccl::Type;
+using tutti::nccl::UniqueId;
+using tutti::test::FakeWork;
+
+extern "C" {
+Outcome ncclGroupStart();
+Outcome ncclGroupEnd();
+}
+
+namespace {
+
+constexpr Outcome invalid_argument = 4;
+constexpr Outcome invalid_usage = 5;
+constexpr Op first_operation = 5;  // built-in operations have smaller numbers
+
+// `Group` is what the calling thread has asked for since its first ncclGroupStart.
+struct Group {
+  int depth = 0;
+  Outcome error = success;
+  struct Part {
+    StreamHandle stream = nullptr;
+    std::shared_ptr<FakeWork> work;
+  };
+  std::map<Comm, Part> parts;
+};
+thread_local Group group;
+
+// Returns success if the communicator may be used by the calling thread now.
+Outcome check(ncclComm& comm) {
+  int device = -1;
+  const bool current = cuCtxGetDevice(&device) == tutti::cuda::success && device == comm.device;
+  const std::lock_guard lock(comm.mutex);
+  if (!comm.initialized || comm.waiting != nullptr || !current) return invalid_usage;
+  return comm.error;
+}
+
+bool applies(const FakeNcclFault& fault, const ncclComm& comm, int call) {
+  return fault.rank == comm.rank && fault.call == call;
+}
+
+std::byte* host(const void* address, std::size_t bytes) {
+  return static_cast<std::byte*>(fake_cuda_host_address(std::bit_cast<std::uint64_t>(address), bytes));
+}
+
+// Adds to the group's work of a communicator what `describe` says. Checks that buffers are memory of a
+// device: `describe` returns false if one is not.
+template <typename Describe>
+Outcome add(Comm comm, StreamHandle stream, Describe describe) {
+  ncclGroupStart();
+  Outcome outcome = check(*comm);
+  if (outcome == success) {
+    const std::lock_guard lock(comm->mutex);
+    const int call = comm->calls++;
+    ++fake_nccl().calls;
+    Group::Part& part = group.parts[comm];
+    if (part.work == nullptr) part = {stream, std::make_shared<FakeWork>(*comm)};
+    if (applies(fake_nccl().refusal, *comm, call)) outcome = fake_nccl().refusal.outcome;
+    if (applies(fake_nccl().failure, *comm, call)) comm->error = fake_nccl().failure.outcome;
+    if (applies(fake_nccl().hang, *comm, call) || comm->error != success) part.work->hang();
+    if (outcome == success && !describe(*part.work)) outcome = invalid_argument;
+  }
+  if (outcome != success) group.error = outcome;
+  const Outcome ended = ncclGroupEnd();
+  return outcome == success && ended != in_progress ? ended : outcome;
+}
+
+FakeWork::Reduction reduction(const ncclComm& comm, Type type, Op op) {
+  if (op < first_operation) return {type, op, {}};
+  return {type, tutti::nccl::sum, comm.operations[static_cast<std::size_t>(op - first_operation)].factor};
+}
+
+// Puts the work into the stream. `mutex` of the communicator must be held.
+void launch(Comm comm, StreamHandle stream, const std::shared_ptr<FakeWork>& work) {
+  std::erase_if(comm->launched, [](const std::shared_ptr<FakeWork>& each) { return each->over(); });
+  comm->launched.push_back(work);
+  const auto run = [](void* data) { static_cast<FakeWork*>(data)->run(); };
+  if (cuLaunchHostFunc(stream, run, work.get()) != tutti::cuda::success) comm->launched.pop_back();
+}
+
+// Returns whether a stream may still do work of the communicator. After an error, the device does nothing
+// more.
+bool is_busy(ncclComm& comm) {
+  int device = -1;
+  if (cuCtxGetDevice(&device) != tutti::cuda::success) return false;
+  const std::lock_guard lock(comm.mutex);
+  return std::ranges::any_of(comm.launched, [](const auto& each) { return !each->over(); });
+}
+
+}  // namespace
+
+extern "C" {
+
+FakeNccl& fake_nccl() {
+  static FakeNccl controls;
+  return controls;
+}
+
+void fake_nccl_reset() {
+  std::destroy_at(&fake_nccl());
+  std::construct_at(&fake_nccl());
+}
+
+Outcome ncclGetVersion(int* version) {
+  *version = fake_nccl().version;
+  return success;
+}
+
+const char* ncclGetErrorString(Outcome outcome) {
+  constexpr const char* words[] = {"no error",
+                                   "unhandled cuda error",
+                                   "unhandled system error",
+                                   "internal error",
+                                   "invalid argument",
+                                   "invalid usage",
+                                   "remote process exited or there was a network error",
+                                   "NCCL operation in progress"};
+  return outcome >= 0 && outcome <= in_progress ? words[outcome] : "unknown result code";
+}
+
+const char* ncclGetLastError(Comm) { return ""; }
+
+Outcome ncclGetUniqueId(UniqueId* id) {
+  static std::atomic<int> last{0};
+  std::snprintf(id->bytes, sizeof id->bytes, "/tutti_fake_nccl_%d_%d", static_cast<int>(getpid()), ++last);
+  return success;
+}
+
+Outcome ncclCommInitRankConfig(Comm* comm, int size, UniqueId id, int rank, tutti::nccl::Config* config) {
+  int device = -1;
+  if (config->magic != 0xcafebeef || config->blocking != 0) return invalid_argument;
+  if (cuCtxGetDevice(&device) != tutti::cuda::success) return invalid_usage;
+  auto made = std::make_unique<ncclComm>(id.bytes, rank, size, device);
+  if (!made->channels.usable()) return invalid_usage;
+  made->queries_left = fake_nccl().init_queries;
+  ++fake_nccl().communicators;
+  ++fake_nccl().initialized;
+  *comm = made.release();
+  return in_progress;
+}
+
+Outcome ncclCommGetAsyncError(Comm comm, Outcome* error) {
+  const std::lock_guard lock(comm->mutex);
+  *error = in_progress;
+  if (comm->queries_left-- > 0) return success;
+  comm->queries_left = 0;
+  if (!comm->initialized) comm->initialized = comm->channels.complete();
+  if (!comm->initialized) return success;
+  if (comm->waiting != nullptr) launch(comm, comm->waiting_for, std::exchange(comm->waiting, nullptr));
+  *error = comm->error;
+  return success;
+}
+
+Outcome ncclCommAbort(Comm comm) {
+  ++fake_nccl().aborting;
+  comm->aborted = true;
+  while (fake_nccl().abort_blocks || is_busy(*comm))
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  for (const ncclComm::Operation& operation : comm->operations) fake_nccl().operations -= operation.exists;
+  delete comm;
+  --fake_nccl().communicators;
+  --fake_nccl().aborting;
+  return success;
+}
+
+Outcome ncclGroupStart() {
+  ++group.depth;
+  return success;
+}
+
+Outcome ncclGroupEnd() {
+  if (group.depth == 0) return invalid_usage;
+  if (--group.depth > 0) return success;
+  const Group ended = std::exchange(group, Group());
+  if (ended.error != success) return ended.error;
+  bool progresses = false;
+  for (const auto& [comm, part] : ended.parts) {
+    const std::lock_guard lock(comm->mutex);
+    comm->queries_left = fake_nccl().launch_queries;
+    if (comm->queries_left == 0) {
+      launch(comm, part.stream, part.work);
+      continue;
+    }
+    comm->waiting = part.work;
+    comm->waiting_for = part.stream;
+    progresses = true;
+  }
+  return progresses ? in_progress : success;
+}
+
+Outcome ncclAllReduce(const void* in, void* out, std::size_t count, Type type, Op op, Comm comm,
+                      StreamHandle stream) {
+  return add(comm, stream, [&](FakeWork& work) {
+    const std::size_t bytes = count * size_of(tutti::test::type_of(type));
+    std::byte* const from = host(in, bytes);
+    std::byte* const to = host(out, bytes);
+    for (int root = 0; root < comm->size; ++root)
+      work.reduce(from, to, count, reduction(*comm, type, op), root);
+    return from != nullptr && to != nullptr;
+  });
+}
+
+Outcome ncclReduce(const void* in, void* out, std::size_t count, Type type, Op op, int root, Comm comm,
+                   StreamHandle stream) {
+  return add(comm, stream, [&](FakeWork& work) {
+    const std::size_t bytes = count * size_of(tutti::test::type_of(type));
+    std::byte* const from = host(in, bytes);
+    std::byte* const to = comm->rank == root ? host(out, bytes) : nullptr;
+    work.reduce(from, to, count, reduction(*comm, type, op), root);
+    return from != nullptr && (comm->rank != root || to != nullptr);
+  });
+}
+
+Outcome ncclReduceScatter(const void* in, void* out, std::size_t out_count, Type type, Op op, Comm comm,
+                          StreamHandle stream) {
+  return add(comm, stream, [&](FakeWork& work) {
+    const std::size_t bytes = out_count * size_of(tutti::test::type_of(type));
+    std::byte* const from = host(in, bytes * static_cast<std::size_t>(comm->size));
+    std::byte* const to = host(out, bytes);
+    for (int root = 0; root < comm->size; ++root) {
+      const std::size_t offset = bytes * static_cast<std::size_t>(root);
+      work.reduce(from + offset, to, out_count, reduction(*comm, type, op), root);
+    }
+    return from != nullptr && to != nullptr;
+  });
+}
+
+Outcome ncclBroadcast(const void* in, void* out, std::size_t count, Type type, int root, Comm comm,
+                      StreamHandle stream) {
+  return add(comm, stream, [&](FakeWork& work) {
+    const std::size_t bytes = count * size_of(tutti::test::type_of(type));
+    std::byte* const from = comm->rank == root ? host(in, bytes) : nullptr;
+    std::byte* const to = host(out, bytes);
+    work.copy_to_all(from, to, bytes, root);
+    return to != nullptr && (comm->rank != root || from != nullptr);
+  });
+}
+
+Outcome ncclAllGather(const void* in, void* out, std::size_t in_count, Type type, Comm comm,
+                      StreamHandle stream) {
+  return add(comm, stream, [&](FakeWork& work) {
+    const std::size_t bytes = in_count * size_of(tutti::test::type_of(type));
+    std::byte* const from = host(in, bytes);
+    std::byte* const to = host(out, bytes * static_cast<std::size_t>(comm->size));
+    for (int root = 0; root < comm->size; ++root)
+      work.copy_to_all(from, to + bytes * static_cast<std::size_t>(root), bytes, root);
+    return from != nullptr && to != nullptr;
+  });
+}
+
+Outcome ncclSend(const void* in, std::size_t count, Type type, int peer, Comm comm, StreamHandle stream) {
+  return add(comm, stream, [&](FakeWork& work) {
+    const std::size_t bytes = count * size_of(tutti::test::type_of(type));
+    std::byte* const from = host(in, bytes);
+    work.send(from, bytes, peer, static_cast<std::uint64_t>(type));
+    return from != nullptr;
+  });
+}
+
+Outcome ncclRecv(void* out, std::size_t count, Type type, int peer, Comm comm, StreamHandle stream) {
+  return add(comm, stream, [&](FakeWork& work) {
+    const std::size_t bytes = count * size_of(tutti::test::type_of(type));
+    std::byte* const to = host(out, bytes);
+    work.receive(to, bytes, peer, static_cast<std::uint64_t>(type));
+    return to != nullptr;
+  });
+}
+
+Outcome ncclRedOpCreatePreMulSum(Op* op, void* factor, Type type, int residence, Comm comm) {
+  if (residence != tutti::nccl::scalar_host_immediate) return invalid_argument;
+  if (const Outcome usable = check(*comm); usable != success) return usable;
+  const std::lock_guard lock(comm->mutex);
+  const auto* const first = static_cast<const std::byte*>(factor);
+  comm->operations.push_back({true, {first, first + size_of(tutti::test::type_of(type))}});
+  ++fake_nccl().operations;
+  *op = first_operation + static_cast<int>(comm->operations.size()) - 1;
+  return success;
+}
+
+Outcome ncclRedOpDestroy(Op op, Comm comm) {
+  if (const Outcome usable = check(*comm); usable != success) return usable;
+  const std::lock_guard lock(comm->mutex);
+  const auto index = static_cast<std::size_t>(op - first_operation);
+  if (index >= comm->operations.size() || !comm->operations[index].exists) return invalid_argument;
+  comm->operations[index].exists = false;
+  --fake_nccl().operations;
+  return success;
+}
+
+Outcome ncclCommRegister(Comm comm, void* memory, std::size_t bytes, void** handle) {
+  if (const Outcome usable = check(*comm); usable != success) return usable;
+  if (host(memory, bytes) == nullptr) return invalid_argument;
+  ++fake_nccl().registrations;
+  *handle = memory;
+  return success;
+}
+
+Outcome ncclCommDeregister(Comm comm, void*) {
+  if (const Outcome usable = check(*comm); usable != success) return usable;
+  --fake_nccl().registrations;
+  return success;
+}
+
+}  // extern "C"

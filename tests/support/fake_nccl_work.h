@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <tutti/types.h>
+
+#include "tests/support/fake_nccl_channels.h"
+#include "transport/nccl/api.h"
+
+namespace tutti::test {
+class FakeWork;
+}
+
+// A communicator of the fake NCCL.
+struct ncclComm {
+  ncclComm(const std::string& name, int of_rank, int of_size, int of_device)
+      : rank(of_rank), size(of_size), device(of_device), channels(name, of_rank, of_size) {}
+
+  const int rank;
+  const int size;
+  const int device;
+  tutti::test::FakeChannels channels;
+  std::atomic<bool> aborted{false};
+
+  std::mutex mutex;  // guards the following members
+  bool initialized = false;
+  int queries_left = 0;                             // until the communicator is no longer in progress
+  std::shared_ptr<tutti::test::FakeWork> waiting;   // for that; null: nothing
+  tutti::cuda::StreamHandle waiting_for = nullptr;  // the stream into which it will be put
+  std::vector<std::shared_ptr<tutti::test::FakeWork>> launched;
+  tutti::nccl::Outcome error = tutti::nccl::success;
+  int calls = 0;
+  struct Operation {
+    bool exists = true;
+    std::vector<std::byte> factor;
+  };
+  std::vector<Operation> operations;  // premultiplied sums, destroyed ones included
+};
+
+namespace tutti::test {
+
+// A `FakeWork` is what a communicator does for the collectives of a group.
+class FakeWork {
+ public:
+  explicit FakeWork(ncclComm& comm) : comm_(comm) {}
+
+  // Says how elements are reduced.
+  struct Reduction {
+    nccl::Type type;
+    nccl::Op op;
+    std::vector<std::byte> factor;  // an element that every input is multiplied by; empty: there is none
+  };
+  // The memory is that of the host. A null `out` means that this rank needs no output.
+  void reduce(const std::byte* in, std::byte* out, std::uint64_t count, const Reduction& how, int root);
+  void copy_to_all(const std::byte* in, std::byte* out, std::uint64_t bytes, int root);
+  void send(const std::byte* in, std::uint64_t bytes, int peer, std::uint64_t tag);
+  void receive(std::byte* out, std::uint64_t bytes, int peer, std::uint64_t tag);
+  void hang() { hangs_ = true; }
+
+  // Does the work, and waits for the other ranks. Returns early if the communicator is aborted.
+  void run();
+  // Returns whether `run` has ended.
+  bool over() const { return over_; }
+
+ private:
+  ncclComm& comm_;
+  bool hangs_ = false;
+  std::atomic<bool> over_{false};
+  std::vector<FakeTransfer> transfers_;
+  std::vector<std::function<void()>> before_;  // run before the transfers, and the next ones after them
+  std::vector<std::function<void()>> after_;
+};
+
+// Returns tutti's type.
+DataType type_of(nccl::Type type);
+
+}  // namespace tutti::test

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "transport/cuda/api.h"
+#include "transport/cuda/device.h"
+
+namespace tutti::cuda {
+
+// A `Word` is a number in pinned memory that only grows. Streams can wait until it has reached a value, while
+// no event stands for what they wait for.
+//
+// A stream may still wait when the `Word` has been destroyed. So its memory is never freed. The next `Word`
+// in the same place counts on from where this one ended, and lets such a stream go on.
+class Word {
+ public:
+  // Takes a word that is free, or makes new ones. The device must be `Current`. Any thread may call.
+  static Result<std::unique_ptr<Word>> take(const Device& device);
+  ~Word();
+  Word(const Word&) = delete;
+  Word& operator=(const Word&) = delete;
+
+  std::uint32_t value() const;
+  // Adds 1. One thread at a time may call it.
+  void advance();
+  // Makes a stream wait until the word has reached `value`, and returns at once.
+  Status hold(StreamHandle stream, std::uint32_t value) const;
+
+  // The words of a device are made a page at a time.
+  static constexpr std::size_t page_bytes = 4096;
+
+ private:
+  struct Place {
+    std::uint32_t* word = nullptr;
+    Address address = 0;
+  };
+  class Places;
+
+  Word(const Api& api, Places& places, Place place) : api_(api), places_(places), place_(place) {}
+  const Api& api_;
+  Places& places_;
+  const Place place_;
+};
+
+}  // namespace tutti::cuda

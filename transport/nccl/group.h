@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <tutti/status.h>
+
+#include "core/call.h"
+#include "transport/cuda/device.h"
+#include "transport/nccl/api.h"
+
+namespace tutti::nccl {
+
+// `Member` is this rank's end of an NCCL communicator.
+struct Member {
+  const Api& api;
+  const cuda::Device& device;
+  Comm comm;
+  StreamHandle stream;  // in which all of the communicator's work is done
+  int rank;
+  int size;
+};
+
+// A `Group` is what NCCL is asked to do for some calls at the same time. The device must be `Current`.
+class Group {
+ public:
+  explicit Group(const Member& member) : member_(member) {}
+
+  // Hands the calls to NCCL. Sets `launched` to whether NCCL has put all of them into the stream. If not, it
+  // does so in the background, and nothing else may be put into the stream until then.
+  Status start(std::span<const Call> calls, bool& launched);
+  // Gives back what was needed for the calls. NCCL must have put them into the stream.
+  Status finish();
+  // Does the same when NCCL's communicator no longer exists.
+  Status free_memory();
+
+ private:
+  Status enqueue(const Call& call);
+  Status reduce(const Call& call);
+  Status reduce_blocks(const Call& call, Type type, Op op);
+  Status gather_blocks(const Call& call);
+  Status exchange(const Call& call);
+  Status send(const std::byte* from, std::uint64_t bytes, int peer);
+  Status receive(std::byte* to, std::uint64_t bytes, int peer);
+  // Copies the input to memory of its own, since the output will replace it. Returns the copy's address.
+  Result<const std::byte*> copy_of(const ConstBuffer& in);
+  Status check(Outcome outcome, const char* attempt) const {
+    return status_of(member_.api, outcome, attempt, member_.comm);
+  }
+
+  const Member& member_;
+  std::vector<Op> ops_;
+  std::vector<cuda::Address> memory_;
+};
+
+}  // namespace tutti::nccl

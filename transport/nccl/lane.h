@@ -1,0 +1,55 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <tutti/status.h>
+
+#include "transport/cuda/device.h"
+
+namespace tutti::nccl {
+
+// A `Lane` is a device as the sessions of one rank use it. They issue their groups one after the other, in
+// the order in which the caller has made the calls: on the device, groups of two sessions can wait for each
+// other, so if two ranks issued them in different orders, neither would end.
+class Lane {
+ public:
+  static Result<std::shared_ptr<Lane>> open(const cuda::Api& api, int device);
+
+  // A `User` is a session. The lane calls it with `mutex` held.
+  class User {
+   public:
+    // Issues the oldest group that waits. Returns false if the lane must wait until it is in the stream; then
+    // the user calls `launched`.
+    virtual bool launch() = 0;
+
+   protected:
+    ~User() = default;
+  };
+
+  const cuda::Device& device() const { return *device_; }
+  // The sessions of the device call NCCL with this lock held. It also guards their state.
+  std::mutex& mutex() { return mutex_; }
+
+  // --- `mutex` must be held ---
+
+  // Lets `user` launch a group, when it is its turn.
+  void queue(User& user);
+  // Says that the group for which `launch` returned false is in the stream.
+  void launched();
+  // Gives up all turns of `user`.
+  void leave(User& user);
+
+ private:
+  explicit Lane(std::unique_ptr<cuda::Device> device) : device_(std::move(device)) {}
+  void advance();
+
+  const std::unique_ptr<cuda::Device> device_;
+  std::mutex mutex_;
+  std::deque<User*> turns_;   // one for each group that waits
+  User* launches_ = nullptr;  // the lane waits until its group is in the stream
+};
+
+}  // namespace tutti::nccl

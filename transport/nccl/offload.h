@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "transport/cuda/api.h"
+#include "transport/nccl/api.h"
+#include "transport/nccl/lane.h"
+#include "transport/nccl/regions.h"
+#include "transport/offload/offload.h"
+
+namespace tutti::nccl {
+
+// An `Offload` lets NCCL carry out collectives on the memory of CUDA devices.
+class Offload final : public tutti::Offload {
+ public:
+  Offload(const cuda::Api& cuda, const Api& api);
+  ~Offload() override;
+
+  std::string_view name() const override { return "nccl"; }
+  std::string facts() const override { return facts_; }
+  Status fits(std::span<const PeerInfo* const> members) const override;
+  Status takes(const Fingerprint& call) const override;
+  Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
+  Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte> region) override;
+
+ private:
+  Result<std::shared_ptr<Lane>> lane(int device);
+  // Returns the number of the communicator, which rank 0 makes.
+  Result<UniqueId> agree_on_id(OffloadPeers& peers);
+  // Waits until NCCL's communicator is ready.
+  Status wait_ready(Comm comm, const OffloadPeers& peers) const;
+  // Gives up a communicator. May return before NCCL has done so.
+  void give_up(Comm comm, std::shared_ptr<Lane> lane);
+
+  const cuda::Api& cuda_;
+  const Api api_;
+  const std::string facts_;
+  const std::shared_ptr<Regions> regions_ = std::make_shared<Regions>();
+  std::mutex mutex_;                            // guards the following members
+  std::map<int, std::shared_ptr<Lane>> lanes_;  // by device
+  std::vector<std::thread> closers_;            // each gives up a communicator
+};
+
+}  // namespace tutti::nccl

@@ -1,0 +1,302 @@
+#include "transport/nccl/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace tutti::nccl {
+
+namespace {
+
+constexpr std::chrono::microseconds poll_interval{20};
+// If a stream holds about a thousand pieces of work, CUDA makes the thread wait that adds another. Each job
+// has a few pieces.
+constexpr std::size_t most_running = 64;
+// When a rank dies, the NCCL of another rank may notice first, but it cannot say which rank it was. So tutti
+// has this long to find that out.
+constexpr std::chrono::seconds remote_error_grace{1};
+
+}  // namespace
+
+Result<std::unique_ptr<OffloadSession>> Session::create(const Api& api, std::shared_ptr<Lane> lane,
+                                                        std::shared_ptr<Regions> regions, Comm comm, int rank,
+                                                        int size) {
+  const cuda::Device::Current current(lane->device());
+  Result<std::unique_ptr<cuda::Stream>> stream = cuda::Stream::create(lane->device());
+  if (!stream.ok()) return stream.status();
+  Result<std::unique_ptr<cuda::Word>> word = cuda::Word::take(lane->device());
+  if (!word.ok()) return word.status();
+  return std::unique_ptr<OffloadSession>(new Session(api, std::move(lane), std::move(regions), comm,
+                                                     std::move(stream).take(), std::move(word).take(), rank,
+                                                     size));
+}
+
+Session::Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Regions> regions, Comm comm,
+                 std::unique_ptr<cuda::Stream> stream, std::unique_ptr<cuda::Word> word, int rank, int size)
+    : api_(api),
+      lane_(std::move(lane)),
+      regions_(std::move(regions)),
+      stream_(std::move(stream)),
+      member_{api_, lane_->device(), comm, stream_->handle(), rank, size},
+      word_(std::move(word)),
+      last_number_(word_->value()),
+      closer_([this] { close_when_asked(); }) {
+  regions_->attach(*this);
+}
+
+Session::~Session() {
+  regions_->detach(*this);
+  abort(Status(Code::aborted, "the communicator was destroyed"));
+  closer_.join();
+  const cuda::Device::Current current(lane_->device());
+  free_events_.clear();
+  stream_.reset();
+}
+
+void Session::issue(std::span<OffloadCall* const> calls) {
+  std::vector<std::pair<OffloadCall*, Status>> refused;
+  {
+    const std::lock_guard lock(lane_->mutex());
+    const cuda::Device::Current current(lane_->device());
+    Jobs jobs;
+    Job& job = jobs.emplace_back(member_);
+    for (OffloadCall* const call : calls) {
+      Status added = closes_ ? why_ : add(job, *call);
+      if (!added.ok()) refused.emplace_back(call, std::move(added));
+    }
+    if (!job.calls.empty()) {
+      open_calls_ += job.calls.size();
+      job.number = ++last_number_;
+      waiting_.splice(waiting_.end(), jobs);
+      lane_->queue(*this);
+    }
+  }
+  for (const auto& [call, why] : refused) call->done(*call, why);
+}
+
+// An event that is recorded while its stream is being captured cannot be queried, so the end of the call
+// would not be noticed.
+Status Session::add(Job& job, OffloadCall& call) {
+  const Memory memory = memory_of(call.call, member_.rank);
+  const Memory ours = Memory::cuda(lane_->device().number());
+  if (memory != ours) {
+    return Status(Code::invalid_argument, "the buffers are in " + to_string(memory) +
+                                              ", but those of the communicator's first call were in " +
+                                              to_string(ours));
+  }
+  if (call.stream != nullptr) {
+    const auto stream = static_cast<StreamHandle>(call.stream);
+    const Status captured = cuda::refuse_capture(lane_->device().api(), stream);
+    if (!captured.ok()) return captured;
+    Result<EventPtr> event = take_event();
+    if (!event.ok()) return event.status();
+    const Status recorded = (*event)->record(stream);
+    if (!recorded.ok()) return recorded;
+    job.before.push_back(std::move(event).take());
+  }
+  const Call& asked = call.call;
+  job.calls.push_back({&call,
+                       {asked.in_counts.begin(), asked.in_counts.end()},
+                       {asked.out_counts.begin(), asked.out_counts.end()}});
+  return {};
+}
+
+bool Session::launch() {
+  if (running_.size() >= most_running) {
+    postponed_ = true;
+    return false;
+  }
+  const cuda::Device::Current current(lane_->device());
+  launching_.splice(launching_.end(), waiting_, waiting_.begin());
+  bool launched = true;
+  Status status = start(launching_.front(), launched);
+  if (status.ok() && !launched) return false;
+  if (status.ok()) status = finish(launching_.front());
+  if (!status.ok()) fail(status);
+  return true;
+}
+
+Status Session::start(Job& job, bool& launched) {
+  follow_regions();
+  for (EventPtr& event : job.before) {
+    const Status held = event->hold(stream_->handle());
+    if (!held.ok()) return held;
+    free_events_.push_back(std::move(event));
+  }
+  job.before.clear();
+  std::vector<Call> calls;
+  for (const OwnCall& own : job.calls) {
+    Call& call = calls.emplace_back(own.call->call);
+    call.in_counts = own.in_counts;
+    call.out_counts = own.out_counts;
+  }
+  return job.group.start(calls, launched);
+}
+
+Status Session::finish(Job& job) {
+  const Status finished = job.group.finish();
+  if (!finished.ok()) return finished;
+  Result<EventPtr> event = take_event();
+  if (!event.ok()) return event.status();
+  job.over = std::move(event).take();
+  running_.splice(running_.end(), launching_);
+  return job.over->record(stream_->handle());
+}
+
+bool Session::poll() {
+  if (open_calls_ == 0) return false;
+  Jobs ended;
+  {
+    const std::lock_guard lock(lane_->mutex());
+    if (closes_) return false;
+    const cuda::Device::Current current(lane_->device());
+    Status status = drive_launch();
+    if (status.ok()) status = reap(ended);
+    if (!status.ok()) {
+      fail(status);
+    } else if (postponed_ && running_.size() < most_running) {
+      postponed_ = false;
+      if (launch()) lane_->launched();
+    }
+  }
+  report(ended, Status());
+  return !ended.empty();
+}
+
+Status Session::drive_launch() {
+  bool ready = false;
+  const Status status = ask(ready);
+  if (!status.ok() || !ready || launching_.empty()) return status;
+  const Status finished = finish(launching_.front());
+  if (finished.ok()) lane_->launched();
+  return finished;
+}
+
+Status Session::ask(bool& ready) {
+  Outcome state = success;
+  const Outcome asked = api_.CommGetAsyncError(member_.comm, &state);
+  if (asked != success) return status_of(api_, asked, "ncclCommGetAsyncError", member_.comm);
+  ready = state == success;
+  if (ready || state == in_progress) return {};
+  if (state == remote_error && remote_error_counts_.is_never())
+    remote_error_counts_ = Deadline::after(remote_error_grace);
+  if (state == remote_error && !remote_error_counts_.expired()) return {};
+  return status_of(api_, state, "ncclCommGetAsyncError", member_.comm);
+}
+
+Status Session::reap(Jobs& ended) {
+  while (!running_.empty()) {
+    Job& job = running_.front();
+    const Result<bool> happened = job.over->happened();
+    if (!happened.ok()) return happened.status();
+    if (!*happened) break;
+    word_->advance();
+    free_events_.push_back(std::move(job.over));
+    ended.splice(ended.end(), running_, running_.begin());
+  }
+  return {};
+}
+
+Deadline Session::next_deadline() const {
+  return open_calls_ == 0 ? Deadline::never() : Deadline::after(poll_interval);
+}
+
+void Session::report(const Jobs& jobs, const Status& status) {
+  for (const Job& job : jobs) {
+    for (const OwnCall& own : job.calls) {
+      --open_calls_;
+      own.call->done(*own.call, status);
+    }
+  }
+}
+
+Status Session::wait_on(OffloadCall& call, void* stream) {
+  const std::lock_guard lock(lane_->mutex());
+  const auto has_call = [&](const Job& job) {
+    return std::ranges::find(job.calls, &call, &OwnCall::call) != job.calls.end();
+  };
+  const auto handle = static_cast<StreamHandle>(stream);
+  const cuda::Device::Current current(lane_->device());
+  for (const Jobs* const jobs : {&waiting_, &launching_, &running_}) {
+    const auto job = std::ranges::find_if(*jobs, has_call);
+    if (job == jobs->end()) continue;
+    const Status captured = cuda::refuse_capture(lane_->device().api(), handle);
+    if (!captured.ok()) return captured;
+    if (jobs == &running_) return job->over->hold(handle);
+    return word_->hold(handle, job->number);
+  }
+  return {};
+}
+
+void Session::abort(const Status& why) {
+  const std::lock_guard lock(lane_->mutex());
+  close(why);
+}
+
+// If a device has failed, NCCL says only that CUDA has an error. CUDA itself says which.
+void Session::fail(const Status& error) {
+  const Result<EventPtr> event = take_event();
+  const Status device = event.ok() ? (*event)->record(stream_->handle()) : event.status();
+  close(device.ok() ? error : device);
+}
+
+void Session::close(const Status& why) {
+  if (std::exchange(closes_, true)) return;
+  why_ = why;
+  lane_->leave(*this);
+  closing_.notify_one();
+}
+
+// Runs on the closer's thread. A call that has not ended ends only when NCCL no longer touches its memory.
+void Session::close_when_asked() {
+  std::unique_lock lock(lane_->mutex());
+  closing_.wait(lock, [this] { return closes_; });
+  lock.unlock();
+  const cuda::Device::Current current(lane_->device());
+  api_.CommAbort(member_.comm);
+  Jobs all;
+  lock.lock();
+  for (Job& job : launching_) static_cast<void>(job.group.free_memory());
+  for (Jobs* const jobs : {&running_, &launching_, &waiting_}) all.splice(all.end(), *jobs);
+  for (std::size_t i = 0; i < all.size(); ++i) word_->advance();
+  lock.unlock();
+  report(all, why_);
+}
+
+// Registered memory is only faster, so it does not matter if NCCL cannot register a region.
+void Session::follow_regions() {
+  const std::uint64_t version = regions_->version();
+  if (version == regions_version_) return;
+  regions_version_ = version;
+  std::map<std::uint64_t, void*> kept;
+  for (const Regions::Region& region : regions_->all()) {
+    void* handle = nullptr;
+    if (const auto known = registered_.extract(region.number)) {
+      handle = known.mapped();
+    } else if (api_.CommRegister(member_.comm, region.memory.data(), region.memory.size(), &handle) !=
+               success) {
+      handle = nullptr;
+    }
+    kept[region.number] = handle;
+  }
+  registered_.swap(kept);
+  for (const auto& [number, handle] : kept) {
+    if (handle != nullptr) api_.CommDeregister(member_.comm, handle);
+  }
+}
+
+void Session::regions_removed() {
+  const std::lock_guard lock(lane_->mutex());
+  if (closes_ || !launching_.empty()) return;
+  const cuda::Device::Current current(lane_->device());
+  follow_regions();
+}
+
+Result<Session::EventPtr> Session::take_event() {
+  if (free_events_.empty()) return cuda::Event::create(lane_->device());
+  EventPtr event = std::move(free_events_.back());
+  free_events_.pop_back();
+  return event;
+}
+
+}  // namespace tutti::nccl

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include <tutti/deadline.h>
+#include <tutti/status.h>
+
+#include "transport/cuda/device.h"
+#include "transport/cuda/word.h"
+#include "transport/nccl/api.h"
+#include "transport/nccl/group.h"
+#include "transport/nccl/lane.h"
+#include "transport/nccl/regions.h"
+#include "transport/offload/offload.h"
+
+namespace tutti::nccl {
+
+// A `Session` is this rank's end of an NCCL communicator. It has a stream of its own, and a thread that calls
+// `ncclCommAbort`, since that may block.
+class Session final : public OffloadSession, private Lane::User, private Regions::User {
+ public:
+  // `comm` must be ready. If this succeeds, the session owns it.
+  static Result<std::unique_ptr<OffloadSession>> create(const Api& api, std::shared_ptr<Lane> lane,
+                                                        std::shared_ptr<Regions> regions, Comm comm, int rank,
+                                                        int size);
+  ~Session() override;
+
+  void issue(std::span<OffloadCall* const> calls) override;
+  void abort(const Status& why) override;
+  Status wait_on(OffloadCall& call, void* stream) override;
+  bool poll() override;
+  Deadline next_deadline() const override;
+  // The end of a call is a change in memory, which `poll` sees at once.
+  bool expects_memory() const override { return open_calls_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  using EventPtr = std::unique_ptr<cuda::Event>;
+  // An `OwnCall` is a call with copies of its counts.
+  struct OwnCall {
+    OffloadCall* call;
+    std::vector<std::uint64_t> in_counts, out_counts;
+  };
+  // A `Job` is a group of calls.
+  struct Job {
+    explicit Job(const Member& member) : group(member) {}
+    std::vector<OwnCall> calls;
+    std::vector<EventPtr> before;  // the job begins after these events
+    EventPtr over;                 // recorded behind the job
+    std::uint32_t number = 0;      // `word_` has this number when the job has ended
+    Group group;
+  };
+  using Jobs = std::list<Job>;
+
+  Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Regions> regions, Comm comm,
+          std::unique_ptr<cuda::Stream> stream, std::unique_ptr<cuda::Word> word, int rank, int size);
+
+  // Reports the jobs' calls. The lock must not be held.
+  void report(const Jobs& jobs, const Status& status);
+
+  // --- the lane's lock must be held ---
+
+  // Adds a call to a job, or returns why the call cannot be carried out.
+  Status add(Job& job, OffloadCall& call);
+  bool launch() override;
+  Status start(Job& job, bool& launched);
+  // Does what follows when NCCL has put the job into the stream.
+  Status finish(Job& job);
+  // Returns NCCL's error, if there is one. Sets `ready` to whether NCCL has put everything into the stream.
+  Status ask(bool& ready);
+  // Moves on the job that is being launched.
+  Status drive_launch();
+  // Moves jobs that have ended to `ended`.
+  Status reap(Jobs& ended);
+  // Gives up the session because of an error.
+  void fail(const Status& error);
+  void close(const Status& why);
+  // Registers and deregisters regions. NCCL must be ready.
+  void follow_regions();
+  Result<EventPtr> take_event();
+
+  // --- other threads ---
+
+  void regions_removed() override;
+  void close_when_asked();
+
+  const Api& api_;
+  const std::shared_ptr<Lane> lane_;
+  const std::shared_ptr<Regions> regions_;
+  std::unique_ptr<cuda::Stream> stream_;
+  const Member member_;
+  std::atomic<std::size_t> open_calls_{0};  // that have not been reported
+
+  // The lane's lock guards the following members.
+  std::unique_ptr<cuda::Word> word_;  // the number of the last job that has ended
+  std::uint32_t last_number_;         // of the last job that was issued
+  Jobs waiting_;
+  Jobs launching_;          // one at most: NCCL has it, but has not yet put it into the stream
+  Jobs running_;            // in the stream
+  bool postponed_ = false;  // it is the turn of a waiting job, but too many are in the stream
+  std::vector<EventPtr> free_events_;
+  std::map<std::uint64_t, void*> registered_;  // handles, by the number of the region
+  std::uint64_t regions_version_ = 0;          // of `regions_`, when they were registered
+  Deadline remote_error_counts_ = Deadline::never();
+  bool closes_ = false;
+  Status why_;  // why the session is given up
+  std::condition_variable closing_;
+  std::thread closer_;
+};
+
+}  // namespace tutti::nccl
