@@ -17,7 +17,7 @@ at::Tensor shape_of(const at::Tensor& sparse) {
   return shape;
 }
 
-// Allocates, for each rank, a tensor that receives this rank's counterpart of `own`. Only the size of
+// Allocates one tensor for each rank r, to receive r's counterpart of `own`. Only the size of
 // dimension 0 differs between ranks.
 Tensors rooms(const at::Tensor& own, const at::Tensor& shapes) {
   Tensors all;

@@ -183,7 +183,8 @@ Flat::Flat(const std::vector<at::Tensor>& tensors, bool copy) {
   }
   if (!is_copy) return;
   tensor = at::empty({total}, tensors.front().options().requires_grad(false).pinned_memory(false));
-  // tutti refuses operations on device memory, so nothing is copied there.
+  // The copies below work on host memory only. Without them, a tensor on a device stays uninitialized; that
+  // does no harm, since tutti refuses the operation.
   if (!copy || !tensor.is_cpu()) return;
   char* to = static_cast<char*>(tensor.data_ptr());
   for (const at::Tensor& each : tensors) {

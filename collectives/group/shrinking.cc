@@ -44,8 +44,16 @@ Shrinking::Shrinking(std::uint32_t context, const Members& members, const Failur
       accepted_(size_),
       learned_(size_),
       number_(world.contexts.above_all()),
+      numbers_(options.numbers),
       next_round_(Deadline::after({})),
       pause_(first_pause) {}
+
+bool Shrinking::reserve(std::uint32_t number) {
+  if (std::ranges::find(numbers_, number) != numbers_.end()) return true;
+  if (!contexts_.take(number)) return false;
+  numbers_.push_back(number);
+  return true;
+}
 
 // --- the members that are alive ---
 
@@ -180,8 +188,7 @@ void Shrinking::begin_anew(std::uint32_t attempt) {
 
 void Shrinking::answer_proposal(int position, const ShrinkNote& proposal) {
   if (leader() != position || !proposal.members[static_cast<std::size_t>(members_.rank())]) return;
-  if (taken_ != proposal.number && contexts_.take(proposal.number)) taken_ = proposal.number;
-  ShrinkNote answer = note(taken_ == proposal.number ? Kind::accept : Kind::object);
+  ShrinkNote answer = note(reserve(proposal.number) ? Kind::accept : Kind::object);
   answer.round = proposal.round;
   if (answer.kind == Kind::object) answer.number = number_ = contexts_.above_all();
   send(position, answer);
@@ -246,12 +253,9 @@ void Shrinking::propose(const std::vector<bool>& members, bool again) {
   // A member may have taken the highest number in an earlier attempt.
   if (next.number >= user_context_bit)
     return finish(Status(Code::resource_exhausted, "shrink: no number is left for a new communicator"));
-  if (taken_ != next.number) {
-    if (!contexts_.take(next.number)) {
-      number_ = contexts_.above_all();
-      return lead(again);
-    }
-    taken_ = next.number;
+  if (!reserve(next.number)) {
+    number_ = contexts_.above_all();
+    return lead(again);
   }
   if (proposal_.round == 0 || next.members != proposal_.members || next.number != proposal_.number) {
     next.round = proposal_.round + 1;
@@ -302,9 +306,8 @@ void Shrinking::conclude(const ShrinkNote& decision) {
                                             members_.describe(members_.rank()) +
                                             ", which not all of them can reach"));
   }
-  if (taken_ != decision.number && !contexts_.take(decision.number))
+  if (!reserve(decision.number))
     return finish(Status(Code::internal, "shrink: the new communicator's number is taken"));
-  taken_ = decision.number;
   telling_ = leads;
   if (telling_) return tell(false);
   finish({});

@@ -36,6 +36,7 @@ class Shrinking final : public Pollable {
     std::uint32_t needed = 1;
     std::uint64_t completed = 0;
     std::uint32_t generation = 0;
+    std::vector<std::uint32_t> numbers = {};  // that earlier attempts have reserved
     Deadline deadline = Deadline::never();
   };
   Shrinking(std::uint32_t context, const Members& members, const Failure& failure, World& world,
@@ -54,8 +55,14 @@ class Shrinking final : public Pollable {
   const Status& status() const { return status_; }
   const ShrinkNote& decision() const { return decision_; }
   std::uint32_t attempt() const { return attempt_; }
+  // Returns the numbers that this attempt and earlier ones have reserved for the new communicator. The next
+  // attempt needs them: this rank may have accepted a proposal, and given up before it learned of the commit.
+  const std::vector<std::uint32_t>& numbers() const { return numbers_; }
 
  private:
+  // Reserves a number for the new communicator, unless an attempt has done so before. Returns false if it is
+  // the number of another communicator.
+  bool reserve(std::uint32_t number);
   bool gone(int position) const;
   bool reaches(int position) const;
   int leader() const;
@@ -90,7 +97,7 @@ class Shrinking final : public Pollable {
   std::vector<bool> declined_, accepted_, learned_;
   ShrinkNote proposal_;                 // if this rank leads; round 0: none yet
   std::uint32_t number_;                // the lowest number that this rank could take
-  std::uint32_t taken_ = 0;             // the number that this rank has reserved
+  std::vector<std::uint32_t> numbers_;  // see `numbers`
   std::optional<std::uint64_t> place_;  // of the range that this rank has handed out, and nobody has joined
   Deadline next_round_;
   std::chrono::milliseconds pause_;

@@ -56,6 +56,7 @@ std::unique_ptr<Shrinking> Survivors::begin(int min_size) {
     throw Error(Status(Code::invalid_argument, "shrink is under way in another thread"));
   failure_.act();
   options.attempt = ++attempts_;
+  options.numbers = numbers_;
   options.completed = journal_.completed();
   options.generation = desk.generation();
   auto shrinking = std::make_unique<Shrinking>(context_, members_, failure_, world_, options);
@@ -69,6 +70,7 @@ void Survivors::end(Shrinking& shrinking) TUTTI_NO_THREAD_SAFETY_ANALYSIS {  // 
   driver_.remove(shrinking);
   under_way_ = nullptr;
   attempts_ = shrinking.attempt();
+  numbers_ = shrinking.numbers();
 }
 
 // Gives up the members that did not survive and did not leave by themselves, so that they cannot come back.

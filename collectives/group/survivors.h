@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "collectives/group/failure.h"
 #include "collectives/group/gate.h"
@@ -45,6 +46,7 @@ class Survivors {
   Gate& gate_;
   Shrinking* under_way_ = nullptr;  // only the driving thread uses it
   std::uint32_t attempts_ = 0;
+  std::vector<std::uint32_t> numbers_;  // see Shrinking::numbers
 };
 
 }  // namespace tutti

@@ -40,8 +40,9 @@ namespace tutti {
 //
 // There are two cases. Either the waker's load sees the sleeper, and the waker rings the sleeper's bell. Or,
 // in the single total order of these accesses, the waker's store to `finished` precedes the sleeper's load of
-// it. Then the sleeper sees the signal, because this load acquires a release that follows the signal. A rank
-// that rings a sleeper's bell clears the sleeper's flag in `asleep`, so the bell is rung once.
+// it. Then the sleeper sees the signal: the waker's store is a release that follows the signal, and the
+// sleeper's load is an acquire. A rank that rings a sleeper's bell clears the sleeper's flag in `asleep`, so
+// the bell is rung once.
 //
 // Only the driving thread calls these functions.
 class Board {
@@ -131,8 +132,9 @@ class Board {
 
   // Publishes that this rank has failed, and the reason. Only the first call has an effect.
   void fail(const Status& why);
-  // Returns ok if no rank has failed since `heard` last returned a failure. Otherwise returns the failure of
-  // the lowest other rank that has failed.
+  // Returns ok if no rank has failed since the last call that returned a failure. Otherwise looks at all
+  // ranks but this one, and returns the failure of the lowest rank that has failed, even if an earlier call
+  // returned the same failure.
   Status heard();
   // Returns whether any rank has failed, this one included.
   bool any_failed() const { return head_->failures.load() != 0; }

@@ -103,8 +103,8 @@ std::string_view OffloadedExecution::awaited_library() const {
   return library_over_ || witness_runs_ ? std::string_view() : std::string_view(library_->name);
 }
 
-// There may be no session: a communicator's first call may have failed before it opened the session, and not
-// have ended yet.
+// There may be no session yet: a communicator's first call can fail before the session is opened, and
+// `wait_on` can be called before that call has ended.
 Status OffloadedExecution::wait_on(void* stream) {
   if (library_ == nullptr) return Execution::wait_on(stream);
   if (library_over_ || library_->session == nullptr) return cancelled_ ? why_ : Status();

@@ -24,8 +24,8 @@ Slice result_of(const Problem& problem) {
   return output(0, untouched ? 0 : output_count(problem));
 }
 
-// Emits a dissemination (see barrier.cc). When it has ended, every rank knows that no rank has failed to
-// combine.
+// Emits a dissemination (see barrier.cc). When it has ended, every rank knows that all ranks'
+// reductions have succeeded.
 void agree(ScheduleBuilder& builder, const Problem& problem) {
   for (int distance = 1; distance < problem.size; distance *= 2) {
     builder.settle();

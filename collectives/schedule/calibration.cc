@@ -238,8 +238,8 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
   communicator.broadcast(Buffer(bytes.data(), bytes.size(), DataType::uint8), 0, {.algorithm = "binomial"})
       .wait();
   std::memcpy(&model, bytes.data(), sizeof model);
-  // All ranks received the same costs, so all of them fail here. If each rank used costs of its own instead,
-  // ranks could choose different algorithms.
+  // All ranks received the same costs, so all of them fail here. A rank must not use costs of its own in
+  // their place: ranks could then choose different algorithms.
   if (!is_possible(model)) {
     throw Error(
         Status(Code::protocol_error, "rank 0 sent impossible costs of messages: " + describe(model), 0));

@@ -23,8 +23,8 @@ class Ending {
   // Returns a failure that names rank 0 if rank 0 served the store and the store is gone. Otherwise returns
   // `failure`.
   Status first_cause(const Status& failure) const;
-  // Leaves the store after a round that ended with `outcome`. A rank leaves after a failure too, so that the
-  // counter `present` stays right.
+  // Leaves the store after an attempt to meet that ended with `outcome`. A rank leaves after a failure too,
+  // so that the counter `present` stays right.
   void take_leave(const Status& outcome);
 
  private:

@@ -21,7 +21,8 @@ namespace {
 
 // A launcher's line is little longer than a value, and a value has at most a kilobyte.
 constexpr std::size_t longest_line = 8192;
-// The answer to a request that carries a piece of the session, which contains the job's token.
+// This is the answer to `put`. A `put` request may contain the job's token, so errors must not quote this
+// answer.
 constexpr std::string_view put_answer = "put_result";
 // The goodbye of a process may take this long.
 constexpr std::chrono::seconds parting_limit{2};

@@ -1,5 +1,5 @@
-// Tests a transport that drops, delays or truncates messages, or closes connections, at chosen points. Every
-// rank must end with an error or with the right data.
+// Runs collectives over a transport that drops, delays or truncates messages, or closes connections, at
+// chosen points. Every rank must end with an error or with the right data.
 #include <string>
 #include <tuple>
 #include <vector>
@@ -85,8 +85,8 @@ TEST_P(Decorator, LateMessagesDoNoHarm) {
   }
 }
 
-// Only a timeout reveals the loss. These ranks have no control connections, so the leader cannot ask which
-// rank is late. Instead, each rank's error names the rank that it was waiting for.
+// Only a timeout reveals the loss. These ranks have no control connections, so they cannot find out
+// together which rank is late. Instead, each rank's error names the rank that it was waiting for.
 TEST_P(Decorator, ALostMessageIsATimeout) {
   for (const std::uint64_t at : {0, 3}) {
     for (const Outcome& outcome :

@@ -63,9 +63,14 @@ TEST_P(Shrink, TheLeaderDiesMeanwhile) {
 // Two ranks call `shrink`, and their calls time out at least once before the third rank calls it. When the
 // two try again, all three meet.
 TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  const int timeout = 8;  // also limits the operations of `init`, which take longer here
+#else
+  const int timeout = 2;
+#endif
   for (const int who : {0, 2}) {
-    FaultWorld world(3, {"again", std::to_string(who)},
-                     {.transport = GetParam(), .more = {{"TUTTI_TIMEOUT", "2s"}}});
+    FaultWorld world(3, {"again", std::to_string(who), std::to_string(timeout + 1)},
+                     {.transport = GetParam(), .more = {{"TUTTI_TIMEOUT", std::to_string(timeout) + "s"}}});
     ASSERT_TRUE(world.ready());
     for (const int rank : {0, 1, 2}) ASSERT_TRUE(world.shrunk(rank, 3)) << world.report();
   }

@@ -8,7 +8,7 @@
 //   differ WHAT [WHO] rank WHO (default: the last) makes a different call, or calls in another order
 //   hasty WHO         as `late`, but rank 0 aborts while it asks which rank is late; afterwards, each rank
 //                     prints "rested MILLISECONDS", the processor time that it used in half a second
-//   again WHO         all ranks call shrink until it does not time out; rank WHO begins later than the others
+//   again WHO SECONDS  all ranks call shrink until it does not time out; rank WHO begins SECONDS later
 //   part [SPLITS]     all ranks split SPLITS times, call shrink, and leave as soon as it returns
 //   abort WHO         rank WHO aborts from another thread while all are blocked
 // With `shrink`, the survivors of a loss call shrink(LEAST) and repeat the mode, until at most LEFT are left.
@@ -151,8 +151,8 @@ void hasty(Communicator& comm, int who) {
   say("rested " + std::to_string((std::clock() - before) * 1000 / CLOCKS_PER_SEC));
 }
 
-void again(Communicator& comm, int who) {
-  if (comm.rank() == who) std::this_thread::sleep_for(std::chrono::seconds(3));
+void again(Communicator& comm, int who, int seconds) {
+  if (comm.rank() == who) std::this_thread::sleep_for(std::chrono::seconds(seconds));
   for (int tries = 0; tries < 10; ++tries) {
     try {
       const tutti::Shrunk shrunk = comm.shrink();
@@ -189,7 +189,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::seconds(2)}).wait();
   }
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
-  if (mode == "again") again(comm, std::stoi(words.at(1)));
+  if (mode == "again") again(comm, std::stoi(words.at(1)), std::stoi(words.at(2)));
   if (mode == "part") {
     // Every second split makes no communicator, but it uses up a context number. So the numbers of the
     // contexts that are closed later have gaps.

@@ -62,8 +62,10 @@ struct Driver::State {
   SpinPolicy yield;
   bool crowded = false;  // whether other threads wanted this processor while we waited
   bool armed = false;
-  bool expects_memory = false;  // `Driver::expects_memory` when the driver last had nothing to do
-  unsigned unasked = 0;         // passes with work since the driver last asked the kernel
+  // What `Driver::expects_memory` returned when the driver last had nothing to do: whether a pollable waits
+  // for a change in shared memory.
+  bool expects_memory = false;
+  unsigned unasked = 0;  // passes with work since the driver last asked the kernel
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }

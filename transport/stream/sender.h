@@ -80,7 +80,9 @@ class StreamSender {
     Frame* next = nullptr;
     Frame* previous = nullptr;
     bool goodbye = false;
-    SendOp* ended = nullptr;  // the former `op` of a remote write, if that operation is ending
+    // If this frame is a remote write whose operation has failed or was cancelled: that operation. It ends
+    // when the write has ended. Then `op` is null.
+    SendOp* ended = nullptr;
     std::unique_ptr<std::byte[]> copy;
   };
   struct Slot {

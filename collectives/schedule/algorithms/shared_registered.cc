@@ -61,8 +61,8 @@ Slice spare_for(ScheduleBuilder& builder, const Problem& problem) {
 }
 
 // Every rank combines one slice of all inputs and writes the result to all outputs. Cost: each rank reads n/p
-// elements of each of p inputs, and writes n/p elements to each of p outputs. A single process that did the
-// same reduction would read and write as much.
+// elements of each of p inputs, and writes n/p elements to each of p outputs. All ranks together
+// read and write as much as a single process that does the same reduction.
 void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);

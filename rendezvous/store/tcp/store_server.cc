@@ -120,7 +120,7 @@ Result<Bound> bind_range(const std::string& host, std::uint16_t first, std::uint
                                               " is free on " + (host.empty() ? "this host" : host));
 }
 
-// Returns `wanted`, or less: at most this many quarters of the descriptors that the process may open.
+// Returns `wanted`, but at most `quarters` quarters of the number of descriptors that the process may open.
 std::size_t most_connections(std::size_t wanted, std::size_t quarters) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
@@ -270,8 +270,8 @@ void StoreServer::Impl::adopt(Descriptor descriptor) {
 }
 
 // Drops a client that has been silent for too long, and returns whether there was one. A busy client stays. A
-// waiting client is dropped only if the server is full and all ranks hold their keys here (`ranks_hold`): a
-// waiting client holds none, so it is no rank.
+// client whose standing is `waiting` waits for a key and holds none. If every rank holds keys here
+// (`ranks_hold`), such a client is no rank, and is dropped if the server is full.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {

@@ -82,6 +82,26 @@ TEST_F(ShrinkingTest, AMemberThatTakesTheHighestNumberLeavesNone) {
   }
 }
 
+// This rank accepts a proposal, but its time runs out before it learns of the commit. In its next attempt,
+// the leader answers with the decision of the first.
+TEST_F(ShrinkingTest, ADecisionOfAnEarlierAttemptIsAdopted) {
+  const Members members(*world_.mesh, world_.topology, {1, 0, 2});  // world rank 1 leads
+  Shrinking first(context, members, failure_, world_, {.attempt = 1});
+  first.work();
+  ShrinkNote proposal = note(Kind::propose, 1, 9);
+  proposal.members.assign(3, true);
+  first.on_note(0, proposal);
+  EXPECT_EQ(decode_shrink(letters_.back().body)->kind, Kind::accept);
+  Shrinking second(context, members, failure_, world_, {.attempt = 2, .numbers = first.numbers()});
+  second.work();
+  ShrinkNote decision = note(Kind::commit, 1, 9);
+  decision.members.assign(3, true);
+  second.on_note(0, decision);
+  ASSERT_EQ(second.done().load(), 1u);
+  EXPECT_TRUE(second.status().ok()) << second.status().to_string();
+  EXPECT_EQ(second.decision().number, 9u);
+}
+
 TEST_F(ShrinkingTest, NotesAboutOtherNumbersOfMembersAreIgnored) {
   const auto shrinking = begin(1);
   for (const Kind kind : {Kind::join, Kind::propose, Kind::commit, Kind::refuse}) {
