@@ -96,7 +96,10 @@ void fake_cuda_fail(const char* function, int n, Outcome error) {
   machine().failures[function] = {n, error};
 }
 
-void fake_cuda_break(Outcome error) { machine().broken = error; }
+void fake_cuda_break(Outcome error) {
+  const std::lock_guard lock(machine().copying);
+  machine().broken = error;
+}
 
 void fake_cuda_slow_copies(unsigned microseconds) { machine().copy_microseconds = microseconds; }
 
