@@ -117,7 +117,7 @@ Result<std::unique_ptr<OffloadSession>> MirroredOffload::open(OffloadPeers& peer
 std::function<std::vector<std::unique_ptr<Offload>>(int rank)> staged_offloads(std::size_t piece_bytes) {
   return [piece_bytes](int) {
     std::vector<std::unique_ptr<Offload>> only;
-    only.push_back(staged::create({.driver = TUTTI_FAKE_CUDA, .piece_bytes = piece_bytes}).take());
+    only.push_back(staged::create({.cuda_library = TUTTI_FAKE_CUDA, .piece_bytes = piece_bytes}).take());
     return only;
   };
 }

@@ -5,7 +5,7 @@
 namespace tutti::staged {
 
 Result<std::unique_ptr<Offload>> create(const Options& options) {
-  const Result<const cuda::Api*> api = cuda::load(options.driver);
+  const Result<const cuda::Api*> api = cuda::load(options.cuda_library);
   if (!api.ok()) return api.status();
   return std::unique_ptr<Offload>(std::make_unique<StagedOffload>(**api, options.piece_bytes));
 }
