@@ -90,7 +90,7 @@ class IdleSpell {
   SpinPolicy& yield_policy_;
   bool& crowded_;
   Time since_;
-  std::chrono::nanoseconds spin_{0};  // in this spell
+  std::chrono::nanoseconds spin_{0};  // how long this spell may spin
   std::chrono::nanoseconds yield_{0};
   bool begun_ = false;
   bool alone_ = false;
