@@ -34,7 +34,7 @@ class IdleSpell {
     since_ = now;
     spin_ = spin_policy_.begin();
   }
-  // Ends the spell when there is something to do.
+  // Ends the spell, because there is something to do.
   void end() {
     if (is_spinning()) {
       spin_policy_.end(true, Deadline::Clock::now() - since_);
