@@ -17,7 +17,8 @@ class EventLoop {
   virtual ~EventLoop() = default;
 
   // Calls `handler` whenever one of `events` (epoll's flags) happens to the descriptor. The handler does not
-  // learn which descriptor is ready. So each descriptor needs its own handler, unless their events differ.
+  // learn which descriptor is ready. So each descriptor needs its own handler, unless `events` tells the
+  // descriptors apart.
   virtual Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) = 0;
   // Changes the events or the handler of a descriptor that is watched.
   virtual void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) = 0;
