@@ -19,7 +19,7 @@ constexpr std::array infos = {
     Info{Collective::scatter, "scatter"},       Info{Collective::pingpong, "pingpong"},
 };
 
-// The period is odd, so no power of two is a multiple of it. So a block in the wrong place has wrong values,
+// The period is odd: no power of two is a multiple of it. So a block in the wrong place has wrong values,
 // even if its length is a power of two.
 constexpr std::size_t period = 1021;
 
