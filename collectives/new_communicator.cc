@@ -66,7 +66,7 @@ void exchange_by_collective(Group& group, const Vote& mine, std::span<Vote> vote
 }  // namespace
 
 Communicator create_communicator(const std::shared_ptr<World>& world) {
-  // This is the first number of this process, and so equal on all ranks.
+  // All ranks of the world have made the same communicators so far, so this number is equal on all ranks.
   const std::uint32_t context = world->contexts.propose();
   world->contexts.take(context);
   std::shared_ptr<Group> group = make_group(world, context, all_ranks(world->mesh->size()));
