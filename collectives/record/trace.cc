@@ -145,8 +145,8 @@ void Trace::State::append(std::string text) {
   }
   broken = true;
   log::warn("the trace ends here: ", name, ": ", error_text(error));
-  // This makes the file valid JSON again. The failed write can have overwritten nothing but the `end_of_file`
-  // behind the earlier events.
+  // This makes the file valid JSON again. The failed write has overwritten at most the `end_of_file` behind
+  // the earlier events.
   static_cast<void>(write_at(file.get(), end, end_of_file));
   static_cast<void>(ftruncate(file.get(), end + static_cast<off_t>(end_of_file.size())));
 }
