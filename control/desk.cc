@@ -124,8 +124,8 @@ void ControlDesk::read_note(const ControlNote& note) {
 }
 
 // Answers a shrink note about a communicator that this rank has finished shrinking, or that does not exist
-// any more. The oldest ranges of `closed_` may have been merged. So `closed_` may also contain a communicator
-// that still exists, and `alive` must be checked as well.
+// any more. `closed_` may have merged its oldest ranges, together with the numbers between them. So it may
+// also contain a communicator that still exists, and `alive` must be checked as well.
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;
@@ -151,7 +151,8 @@ void ControlDesk::act() {
 void ControlDesk::add(ControlClient& client) {
   clients_.push_back(&client);
   if (fenced_) client.fail(why_fenced_);
-  // A communicator keeps only its first failure as the cause: the rank that was lost first.
+  // A communicator keeps only its first failure as the cause, so the losses are reported in the order in
+  // which they became known.
   for (const int rank : losses_) {
     if (std::ranges::count(client.ranks(), rank) != 0) client.fail(lost_.at(rank));
   }
