@@ -206,8 +206,8 @@ TEST_P(ChannelFailures, AbortIsTold) {
   expect_alive(world, 10);
 }
 
-// The abort of a context arrives before this rank has attached to the context. Before that, many contexts
-// failed that this rank does not belong to.
+// Many contexts are aborted that rank 1 does not belong to. Then the abort of another context arrives, before
+// rank 1 has attached to that context.
 TEST_P(ChannelFailures, AbortBeforeItsContext) {
   World world(GetParam(), 2);
   expect_alive(world, 0);
