@@ -22,8 +22,8 @@ void expect_alive(World& world, std::uint64_t sequence) {
   }
 }
 
-// Each round cancels a send a little later than the round before, when more of its data has moved. Once the
-// send has ended, its memory is not read any more, and other messages still arrive, whether or not the
+// Each round cancels a send a little later than the round before, so that more of its data has moved. Once
+// the send has ended, its memory is not read any more, and other messages still arrive, whether or not the
 // receive has succeeded.
 TEST_P(ChannelFailures, CancelledSends) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
