@@ -55,8 +55,8 @@ struct Fault {
   std::string describe() const;
 };
 
-// `Round` ends with a barrier. If its fault ends the communicator, the communicator has failed on every rank
-// by then.
+// `Round` ends with a barrier. If its fault ends the communicator, every rank has noticed that at the end of
+// the round.
 struct Round {
   std::vector<Step> steps;
   Fault fault;
