@@ -278,7 +278,7 @@ void destroys(const std::string& how) {
     let_go(std::move(*comm.split(0)), how);
     compute(comm, round);
   }
-  // After these messages, rank 0 knows that the others have finished everything.
+  // After these messages, rank 0 knows that the others have finished all rounds.
   char here = 1;
   for (int other = 1; other < comm.size(); ++other) {
     if (comm.rank() == other) comm.send(std::span(&here, 1), 0, 9).wait();

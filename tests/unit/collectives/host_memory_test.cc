@@ -115,8 +115,8 @@ TEST_F(HostMemoryTest, ARangeThatNobodyJoinsIsTakenBack) {
   EXPECT_EQ(host(0).room(), before);
 }
 
-// Every member can write into the whole segment. Here a member marks a range as free that no rank has joined
-// yet.
+// Every member can write into the whole segment. Here, before any rank has joined a range, a member marks the
+// range as free.
 TEST_F(HostMemoryTest, ARangeThatAMemberMarksAsFreeIsTakenBackOnce) {
   const std::int64_t before = host(0).room();
   const std::uint64_t place = *host(0).take(needed());
