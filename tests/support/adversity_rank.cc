@@ -5,7 +5,7 @@
 //   few DESCRIPTORS     may open only that many descriptors; the limit is set before `init`
 //   fork                forks while a communicator exists
 //   destroy HOW         drops communicators with operations in flight: from `main`, in `then` or in `abort`
-// Prints "ready" when all ranks have computed together, and "well" at the end. An error is printed to
+// Prints "ready" once all ranks have met (except in `few`), and "well" at the end. An error is printed to
 // stderr, and the exit status is then 1.
 #include <atomic>
 #include <chrono>

@@ -13,8 +13,8 @@
 //   abort WHO         rank WHO aborts from another thread while all are blocked
 // With `shrink`, the survivors of a loss call shrink(LEAST) and repeat the mode, until at most LEFT are left.
 // Prints "ready" when all ranks have met. A failure, even before that, makes it print "failed NANOSECONDS
-// CODE MESSAGE" and "peer RANK". NANOSECONDS is the time, on the monotonic clock, at which this rank learned
-// of the failure. RANK is the rank that the failure blames.
+// CODE MESSAGE". NANOSECONDS is the time, on the monotonic clock, at which this rank learned of the failure.
+// Without `shrink`, a failure of the mode also makes it print "peer RANK": the rank that the failure blames.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
