@@ -1,4 +1,5 @@
-// Tests how ranges of a host's memory are handed out and given back. One thread plays all ranks of a host.
+// Tests how ranges of a host's memory are handed out and given back. Most tests play all ranks of a host on
+// one thread.
 #include "collectives/group/host_memory.h"
 
 #include <algorithm>
