@@ -82,8 +82,8 @@ class OverlayHello : public ::testing::Test {
     }
     for (int i = 0; i < 10; ++i) turn();
   }
-  // Connects, says this hello and then that rank 2 is lost, if `accuses`. Returns the answer to the hello,
-  // or nothing if the connection was closed without one.
+  // Connects and says this hello. If `accuses`, then says that rank 2 is lost. Returns the answer to the
+  // hello, or nothing if the connection was closed without one.
   std::optional<Answer> answer_to(const Hello& hello, bool accuses) {
     Descriptor end(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const SocketAddress address = *tutti::parse_address("127.0.0.1", port_);
@@ -161,7 +161,8 @@ std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
 
-// A process that is turned away may keep its end open. The clock of rank 1 stands still.
+// A process that is turned away may keep its end open. The clock of rank 1 stands still, so no time limit of
+// rank 1 closes these connections.
 TEST_F(OverlayHello, ThatIsRefusedKeepsFewDescriptorsOpen) {
   Hello hello = good();
   hello.to_nonce ^= 1;
