@@ -124,8 +124,9 @@ void ControlDesk::read_note(const ControlNote& note) {
 }
 
 // Answers a shrink note about a communicator that this rank has finished shrinking, or that does not exist
-// any more. `closed_` may have merged its oldest ranges, together with the numbers between them. So it may
-// also contain a communicator that still exists, and `alive` must be checked as well.
+// any more. `closed_` holds ranges of numbers of closed communicators. To save memory, it may merge its
+// oldest ranges into one, which then contains the numbers between them, too. One of these may be a
+// communicator that still exists, so `alive` must be checked as well.
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;

@@ -66,7 +66,8 @@ class OverlayHello : public ::testing::Test {
     bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return bytes;
   }
-  // Returns the hello of rank 0 to rank 1. The number of the job is in the hello that rank 1 sends to rank 2.
+  // Returns a valid hello of rank 0 to rank 1. It takes the job's number from the hello that rank 1 has sent
+  // to rank 2.
   Hello good() const {
     const auto own = decode_hello(hear(rank_two_));
     return {.to = 1, .job = own.value_or(Hello{}).job, .from_nonce = 10, .to_nonce = 11};
