@@ -84,7 +84,7 @@ class Ideal:
     treats it like the time of a peer."""
 
     name: str
-    ours: tuple  # the variants of tutti whose times are compared with this least time
+    ours: tuple  # the variants of tutti whose times are compared with this limit
     cell: Cell
     metric: str  # of perf_limits: a time in us, or a rate in GB/s for the cell's bytes
 

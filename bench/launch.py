@@ -72,7 +72,7 @@ def _descendants(pids):
 
 
 def _end(processes):
-    """Ends `processes` and all their descendants, first by SIGTERM, then by SIGKILL."""
+    """Ends `processes` by SIGTERM. After TERMINATE_S, kills what is left of them and of their descendants."""
     ours = _descendants([process.pid for process in processes])
     for process in processes:
         process.terminate()

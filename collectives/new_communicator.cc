@@ -104,7 +104,7 @@ Result<std::unique_ptr<HostCalls>> found_host_calls(Group& from, Deadline deadli
 }  // namespace
 
 Communicator create_communicator(const std::shared_ptr<World>& world) {
-  // This is the first number of this process, and so equal on all ranks.
+  // All ranks of the world have made the same communicators so far, so this number is equal on all ranks.
   const std::uint32_t context = world->contexts.propose();
   world->contexts.take(context);
   world->found_host_calls = found_host_calls;

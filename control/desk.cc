@@ -124,8 +124,9 @@ void ControlDesk::read_note(const ControlNote& note) {
 }
 
 // Answers a shrink note about a communicator that this rank has finished shrinking, or that does not exist
-// any more. The oldest ranges of `closed_` may have been merged. So `closed_` may also contain a communicator
-// that still exists, and `alive` must be checked as well.
+// any more. `closed_` holds ranges of numbers of closed communicators. To save memory, it may merge its
+// oldest ranges into one, which then contains the numbers between them, too. One of these may be a
+// communicator that still exists, so `alive` must be checked as well.
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;
@@ -151,7 +152,8 @@ void ControlDesk::act() {
 void ControlDesk::add(ControlClient& client) {
   clients_.push_back(&client);
   if (fenced_) client.fail(why_fenced_);
-  // A communicator keeps only its first failure as the cause: the rank that was lost first.
+  // A communicator keeps only its first failure as the cause, so the losses are reported in the order in
+  // which they became known.
   for (const int rank : losses_) {
     if (std::ranges::count(client.ranks(), rank) != 0) client.fail(lost_.at(rank));
   }

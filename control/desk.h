@@ -56,8 +56,8 @@ class ControlDesk final : public ControlEvents {
   bool is_fenced() const { return fenced_; }
   // Declares a rank lost, here and on all other ranks.
   void give_up(int rank, const Status& why);
-  // Records the decision about the shrinking of a communicator. The desk answers every later note about the
-  // shrinking with this decision, even when the communicator does not exist any more.
+  // Records the decision about the shrinking of a communicator. From then on the desk answers notes about
+  // this shrinking, even when the communicator does not exist any more.
   void remember(std::uint32_t context, std::string decision);
   // Returns how many times this world has shrunk.
   std::uint32_t generation() const { return generation_; }

@@ -74,7 +74,7 @@ void declare(CLI::App& app, ExplainOptions& options) {
                "Instead of explaining: print all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
 }
 
-// Returns whether `tutti explain` knows this kind: whether one size (--bytes) tells how much data every rank
+// Returns whether `tutti explain` supports this kind. One size (--bytes) must tell how much data every rank
 // has.
 bool explainable(CollectiveKind kind) {
   return !to_string(kind).ends_with("_v") && kind != CollectiveKind::send && kind != CollectiveKind::recv;
@@ -287,8 +287,8 @@ int explain_command(const Arguments& arguments) {
     std::cerr << "tutti explain: " << problem << "\n";
     return exit_failure;
   }
-  // Ranks that share memory may also use the algorithms that need no messages. Those need the size of a
-  // window.
+  // Ranks that share memory may also use the algorithms that need no messages. These algorithms need the size
+  // of a window.
   if (question.machine.transport == "shm" && options.machine.hosts == 1)
     question.problem.window_bytes = Board::whole_lines(config.shm_window);
   return explain(options, question, selector);

@@ -102,8 +102,8 @@ void print_interfaces(const Config& config, const std::optional<SocketAddress>& 
   std::cout << "\n";
 }
 
-// Returns whether to show a variable with its value. A TUTTI_* variable that tutti does not know is not
-// shown. A warning names it without its value, since the value may be a secret.
+// Returns whether to show a variable with its value. A TUTTI_* variable that tutti does not know is not shown
+// in this way: only a warning names it, without its value, which may be a secret.
 bool concerns_us(const std::string& name) {
   for (const Config::Variable& variable : Config::variables()) {
     if (variable.name == name) return true;

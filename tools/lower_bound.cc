@@ -37,9 +37,9 @@ double through_host(CollectiveKind kind, double vector, const Topology& topology
   return most * through_port(kind, vector, topology.hosts());
 }
 
-// Returns the least number of bytes that all ranks together have to combine or write. In an all_reduce of n
-// ranks these are n - 1 combinations and n - 1 copies: the last combination can write into the result of one
-// rank, and all other ranks need a copy.
+// Returns the least number of bytes that all ranks together have to combine or write. For example, an
+// all_reduce of n ranks takes n - 1 combinations and n - 1 copies of the vector: the last combination can
+// write into the result of one rank, and all other ranks need a copy.
 double through_cores(CollectiveKind kind, double vector, double ranks) {
   switch (kind) {
     case CollectiveKind::all_reduce:

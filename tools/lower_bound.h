@@ -16,8 +16,8 @@ namespace tutti::tools {
 // The latency and bandwidth parts also hold between hosts, with hosts in place of ranks, if `near` costs no
 // more than `far` (`CostModel`). Ranks that may share memory (`Problem::window_bytes`) need no messages. Over
 // shared memory the bound is the time of one signal, or the time to combine and copy all results on all
-// cores, whichever is longer. Such ranks may use messages all the same, so the smaller of the two bounds
-// holds.
+// cores, whichever is longer. Such ranks may also use messages, so `lower_bound` returns the smaller of this
+// bound and the bound for messages.
 struct LowerBound {
   double latency = 0;    // the time until one rank's data can have reached all ranks
   double bandwidth = 0;  // the time for the bytes that must pass the port of one rank or host

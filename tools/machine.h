@@ -29,7 +29,8 @@ struct Machine {
 void declare(CLI::App& app, MachineOptions& options);
 
 // Returns the costs that tutti ships with. With `measure`, two ranks in this process measure the costs
-// instead. A cost that the user gives as an option replaces either. Throws `Error` if measuring fails.
+// instead. A cost that the user gives as an option replaces the shipped or measured one. Throws `Error` if
+// measuring fails.
 Machine machine_of(const MachineOptions& options);
 
 // Places `ranks` ranks on `hosts` hosts as evenly as possible. Each host has consecutive ranks. Returns null

@@ -85,7 +85,7 @@ struct SendOp {
 struct RecvOp {
   MessageTag tag;
   Fingerprint call;
-  int peer = -1;            // world rank to receive from; `any_source` for user messages
+  int peer = -1;            // world rank to receive from; for user messages also `any_source`
   bool any_tag = false;     // user messages only
   std::uint64_t bytes = 0;  // exact length for collectives, capacity for user messages
   Sink sink;

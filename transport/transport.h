@@ -82,8 +82,9 @@ class TransportOwner : public ChannelEvents {
   // peer (`ChannelMap::find`), and uses it only if the owner has returned the same channel.
   virtual Channel* on_incoming(int rank, class Transport& transport) = 0;
   // This transport cannot connect its channel with that peer. The channel has not begun
-  // (`Channel::has_begun`), and the peer knows that this transport cannot be used. So both sides must use
-  // another transport. The owner does not destroy the channel from within this call.
+  // (`Channel::has_begun`). The peer knows that this transport cannot be used, or learns it when this rank
+  // connects over another one. So both sides must use another transport. The owner does not destroy the
+  // channel from within this call.
   virtual void on_unusable(int rank, class Transport& transport, const Status& why) = 0;
 };
 

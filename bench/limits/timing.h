@@ -7,7 +7,7 @@
 namespace tutti::perf {
 
 inline constexpr std::size_t mebibyte = std::size_t{1} << 20;
-// Each metric is measured for this time.
+// Most metrics are measured for this long, the rates of TCP for twice as long.
 inline constexpr std::chrono::milliseconds span{60};
 
 double seconds_now();

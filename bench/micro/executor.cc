@@ -1,5 +1,4 @@
-// Measures how much time the executor adds to the work of a step, and how much time a call adds to running
-// its schedule.
+// Measures how much time the executor adds to the work of a step, and how long a whole call takes.
 #include <array>
 #include <cstdlib>
 #include <vector>

@@ -19,7 +19,8 @@ constexpr std::array infos = {
     Info{Collective::scatter, "scatter"},       Info{Collective::pingpong, "pingpong"},
 };
 
-// The period is odd. So a block in the wrong place has wrong values, even if its length is a power of two.
+// The period is odd: no power of two is a multiple of it. So a block in the wrong place has wrong values,
+// even if its length is a power of two.
 constexpr std::size_t period = 1021;
 
 // Element i of a `Sequence` is scale * (i % period) + offset. The input of rank r has scale 1 and offset

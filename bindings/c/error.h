@@ -7,8 +7,8 @@
 
 #include <tutti/status.h>
 
-// These functions convert exceptions to the codes of the C interface, so that no exception leaves the
-// library.
+// These functions keep each thread's last error, and convert exceptions to the codes of the C interface, so
+// that no exception leaves the library.
 namespace tutti::c {
 
 // Makes `status` this thread's last error, and returns its code.

@@ -38,8 +38,8 @@ struct tutti_op_object {
 
 namespace tutti::c {
 
-// Returns a copy of the caller's structure. If the caller's version of the structure lacks members, these
-// have their values from `defaults`.
+// Returns a copy of the caller's structure. Members that the caller's version of the structure lacks have
+// their values from `defaults`. If `given` is null, all members do.
 template <class T>
 T known_part(const T* given, T defaults) {
   if (given != nullptr) std::memcpy(&defaults, given, std::min(given->struct_size, sizeof(T)));

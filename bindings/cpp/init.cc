@@ -206,14 +206,14 @@ void agree_with_others(const std::shared_ptr<World>& world, const Config& config
   const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !config.deterministic);
   log::info("the ranks agreed on these costs: ", describe(agreed));
   world->selector = Selector::create(agreed, format_algorithm_choices(config.algorithm)).take();
-  // This all_reduce must follow the agreement. Before that, ranks of different hosts might choose different
-  // algorithms for it.
+  // This all_reduce must come after the agreement. Before it, ranks of different hosts might choose different
+  // algorithms.
   world->shared_room = lazy_memory();
   scout.all_reduce(Buffer(&world->shared_room, 1, DataType::uint64), ReduceOp::min).wait();
   world->part_of = Composite::none;
 }
 
-// Makes the first communicator of a world whose ranks have agreed on everything necessary.
+// Makes the communicator that `init` returns, once the ranks have agreed on everything necessary.
 Communicator open_world(const std::shared_ptr<World>& world, const Config& config, Deadline deadline) {
   world->default_timeout = config.timeout;
   world->window_bytes = config.shm_window;
@@ -249,8 +249,8 @@ Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& pe
   return open_world(world, setup.config, deadline);
 }
 
-// Returns the error of a failed `init`. If file descriptors have run out on this rank, the error says so:
-// other ranks may see only a timeout.
+// Returns the error of a failed `init`. If file descriptors have run out on this rank meanwhile, the error
+// says so, since that may be the cause.
 Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   const bool said = status.code() == Code::resource_exhausted;
   if (said || descriptor_shortages() == shortages_before) return Error(status);

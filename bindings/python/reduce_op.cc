@@ -36,8 +36,8 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
     // holds the GIL.
     const std::string text =
         nb::str(error.type().attr("__name__")).c_str() + std::string(": ") + nb::str(error.value()).c_str();
-    // Ctrl-C must still reach the program. It is raised again after str() above, which would otherwise raise
-    // it here.
+    // Ctrl-C must still reach the program, so it is raised again. This must come after the calls above, since
+    // Python code that they run would raise it here.
     if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw std::runtime_error(text);
   }

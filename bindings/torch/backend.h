@@ -188,7 +188,7 @@ class ProcessGroupTutti : public c10d::Backend {
   bool in_parts_ = false;  // whether operations are issued as parts of one work
 };
 
-// The destructor, which may run on any thread, begins with a call of this function to shut the group down.
+// The destructor, which may run on any thread, calls this function to shut the group down.
 // module.cc sets it to a function that releases the GIL.
 extern void (*before_destruction)(ProcessGroupTutti*);
 

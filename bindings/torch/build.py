@@ -37,8 +37,8 @@ def _command(output, include, library):
         value = getattr(torch._C, f"_PYBIND11_{key}", None)
         if value is not None:
             flags.append(f'-DPYBIND11_{key}="{value}"')
-    # In a package the library is one folder above the extension. torch's libraries need no such path, since the process
-    # has loaded them already.
+    # In a package the library is one folder above the extension ($ORIGIN/..). torch's libraries need no -rpath, since the
+    # process has loaded them already.
     libraries = [str(library), "-Wl,-rpath,$ORIGIN/..", f"-Wl,-rpath,{library.parent}",
                  f"-L{Path(torch.__file__).parent / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10"]
     compiler = os.environ.get("CXX", "c++").split()

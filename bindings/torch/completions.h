@@ -18,9 +18,9 @@ namespace tutti_torch {
 // One thread leads: it makes progress for the outstanding operations, oldest first. The thread that settles
 // an operation completes its future, and so runs the future's callbacks. A callback may block: it may wait
 // for another operation (PowerSGD's does), or for the interpreter. So the leader gives up the lead before it
-// settles an operation, and another thread takes the lead. The threads start with the first operation. There
-// are at most two more threads than there are callbacks that block. They end once `stop` has been called and
-// no operation is outstanding.
+// settles an operation, and another thread takes the lead. The threads start with the first operation. While
+// n callbacks block, there are at most n + 2 threads. They end once `stop` has been called and no operation
+// is outstanding.
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
   void add(c10::intrusive_ptr<PendingWork> work);

@@ -67,7 +67,7 @@ struct Flat {
   // Copies the elements of `from`, the `tensor` of a `Flat`, to the tensors `to`.
   static void scatter(const at::Tensor& from, const std::vector<at::Tensor>& to);
 
-  at::Tensor tensor;  // all elements; has one dimension if `is_copy`
+  at::Tensor tensor;  // the elements begin at its `data_ptr()`; has one dimension if `is_copy`
   bool is_copy = false;
   bool is_even = true;                // whether all have the same number of elements
   std::vector<std::uint64_t> counts;  // the counts that `movable` returns for each tensor

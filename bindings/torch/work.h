@@ -18,10 +18,10 @@ namespace tutti_torch {
 
 class Completions;
 
-// A `Flight` holds everything that must stay unchanged until an operation has ended.
+// A `Flight` holds everything that must be kept until an operation has ended, except its outputs.
 struct Flight {
   std::vector<WorkHandle> handles;  // the operation has ended when all of these have
-  std::vector<at::Tensor> memory;   // the tensors that it reads and writes
+  std::vector<at::Tensor> memory;   // other tensors that must live until then
   std::function<void()> epilogue;   // called after success: copies results to their places
   // These works are combined into this work. A wait for this work waits for all of its parts. When this work
   // is settled, its parts are settled first. Each part has handles of its own.

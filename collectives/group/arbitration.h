@@ -36,7 +36,7 @@ class Arbitration {
   // Called when the member `peer` (a world rank) has made a different call as collective number `sequence`;
   // see ContextEvents.
   void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why);
-  // Called when the board may show two calls that differ. Does nothing if it shows none. `operation` is the
+  // Called when the board may show two calls that differ. Does nothing if it does not. `operation` is the
   // operation that failed because of the difference; null if none failed.
   void on_mismatch_on_board(const Operation* operation, const Status& noticed);
   // Called when a note of another member, whose world rank is `origin`, has arrived over the control plane.

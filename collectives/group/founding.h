@@ -15,10 +15,12 @@ namespace tutti {
 struct Vote {
   std::int64_t color = 0;
   std::int64_t key = 0;
-  std::int64_t number = 0;    // a context number that the rank has not used yet
-  std::int64_t reserved = 0;  // 1 if the rank could reserve the number of the last round
-  std::int64_t room = -1;     // see HostMemory::room
-  std::int64_t place = -1;    // of the range that the rank hands out to the new communicator
+  std::int64_t number = 0;  // a context number that the rank has not used yet
+  // 1 if the rank could reserve the highest number of the last round; in the first round of `agree_together`:
+  // its own `number`.
+  std::int64_t reserved = 0;
+  std::int64_t room = -1;   // see HostMemory::room
+  std::int64_t place = -1;  // of the range that the rank hands out to the new communicator
 };
 inline constexpr std::size_t vote_words = sizeof(Vote) / sizeof(std::int64_t);
 

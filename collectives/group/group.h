@@ -147,7 +147,7 @@ class Group final : public ContextEvents,
   const std::shared_ptr<World> world_;
   Driver& driver_;
   const std::uint32_t context_;
-  std::uint64_t issued_ = 0;  // operations, when `rest` was last called
+  std::uint64_t issued_ = 0;  // `operations_issued()` when `rest` was last called
   const Members members_;
   Failure failure_;
   Journal journal_;

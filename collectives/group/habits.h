@@ -44,7 +44,7 @@ class Habits {
     Problem problem;
     std::shared_ptr<CachedSchedule> schedule;  // null: no call is remembered
     Call call;                                 // the call that `operation` is bound to
-    Operation* operation = nullptr;            // prepared for the next call; null: must be made again
+    Operation* operation = nullptr;            // prepared for the next call; null: `bind` makes one
   };
   Habit& of(CollectiveKind kind) { return habits_[static_cast<std::size_t>(kind)]; }
   bool enter_for(const Habit& habit, const CallOptions& options) TUTTI_TRY_ACQUIRE(true, parts_.gate);

@@ -139,8 +139,8 @@ SharedRange::SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<st
   host_.ranges_.push_back(this);
 }
 
-// A member leaves the range by incrementing `left`. From then until the range is handed out again, only the
-// last member to leave touches it.
+// A member leaves the range by incrementing `left`, and does not touch it afterwards. Only the last member to
+// leave does: it frees the pages, so that the range can be handed out again.
 //
 // A lost member may be frozen rather than dead, and may write to the range again. So the last of the members
 // that are not lost frees the range's pages, but does not leave. Then `left` never reaches the number of

@@ -14,7 +14,7 @@ namespace tutti {
 class Members {
  public:
   // `world_ranks` are the world ranks of the members, in the order of their ranks in the communicator.
-  // `world` describes the hosts and processes of all ranks of the world.
+  // `world` says on which host each rank of the world is.
   Members(const Mesh& mesh, const Topology& world, std::vector<int> world_ranks);
 
   int rank() const { return rank_; }

@@ -95,7 +95,7 @@ class Operation {
   Kind kind = Kind::collective;
   OperationOwner* owner = nullptr;
   Fingerprint call;
-  std::uint64_t sequence = 0;  // transfers are counted by themselves, and get their number when they start
+  std::uint64_t sequence = 0;  // transfers have numbers of their own, from when they start
   std::uint8_t algorithm = 0;  // the one that carries the operation out
   History::Time queued = 0;    // when it was issued, if it could not start at once
   History::Time started = 0;   // when it started, if it is timed

@@ -55,7 +55,7 @@ struct World {
   std::unique_ptr<Mesh> mesh;
   ControlDesk desk;
   ActiveGroups active;
-  Selector selector;  // changes only while there is no communicator
+  Selector selector;  // changes only in `init`, when the ranks have agreed on costs
   Topology topology;
   std::chrono::nanoseconds default_timeout;
   // The ranks of a new world have this long to set up shared memory. If that is not enough, they exchange

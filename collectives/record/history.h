@@ -85,8 +85,8 @@ class History {
 
  private:
   using Word = std::atomic<std::uint64_t>;
-  // A `Slot` holds everything that is written for an operation that completes at once. Slots are small, and
-  // several of them share a cache line, so they stay in the nearest cache.
+  // A `Slot` holds everything that is written for an operation that completes at once and is not timed. Slots
+  // are small, and several of them share a cache line, so they stay in the nearest cache.
   struct Slot {
     Word mark;
     Word number;

@@ -31,7 +31,7 @@ class Recorded {
   struct Waiting {
     bool is_transfer;
     std::uint64_t number;
-    History::Time since;  // 0: it has not waited long enough for a clock to be read
+    History::Time since;  // when it was issued; 0 if no clock has been read for it yet
     std::vector<int> ranks;
   };
 

@@ -31,9 +31,9 @@ constexpr std::chrono::milliseconds writing_interval{100};
 constexpr off_t longest_file = off_t{1} << 30;  // in bytes
 constexpr std::string_view end_of_file = "\n]\n";
 
-// The times in the file count from an origin, the last multiple of this step since 1970. The origin is
-// normally the same for all ranks of a job. Times since 1970 itself would be too large: readers keep times as
-// floating-point numbers, and would lose digits.
+// The times in the file count from an origin: the most recent time that is a multiple of this step after the
+// start of 1970. The origin is normally the same for all ranks of a job. Times since 1970 itself would be too
+// large: readers keep times as floating-point numbers, and would lose digits.
 constexpr std::int64_t origin_step_ns = std::int64_t{1'000'000} * 1'000'000'000;
 
 std::int64_t wall_clock_offset_ns() {
@@ -145,8 +145,8 @@ void Trace::State::append(std::string text) {
   }
   broken = true;
   log::warn("the trace ends here: ", name, ": ", error_text(error));
-  // This makes the file valid JSON again. The failed write can have overwritten nothing but the `end_of_file`
-  // behind the earlier events.
+  // This makes the file valid JSON again. The failed write has overwritten at most the `end_of_file` behind
+  // the earlier events.
   static_cast<void>(write_at(file.get(), end, end_of_file));
   static_cast<void>(ftruncate(file.get(), end + static_cast<off_t>(end_of_file.size())));
 }

@@ -56,7 +56,7 @@ class GroupMemory {
   AlignedBytes memory_;
   std::vector<std::unique_ptr<RegisteredMemory>> registrations_;
   std::atomic<std::uint32_t>* releases_ = nullptr;  // in the segment
-  std::atomic<bool> released_{false};  // by this rank; not in the segment, where any rank could write
+  std::atomic<bool> released_{false};  // by this rank; outside the segment, where others cannot change it
 };
 
 // `AllocationTable` holds the allocations of a group, by number. They stay mapped until all ranks have

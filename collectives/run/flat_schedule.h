@@ -15,7 +15,7 @@ namespace tutti {
 class FlatSchedule {
  public:
   struct Place {
-    BufferId buffer = BufferId::input;  // `window`: the slots' payloads; offsets count from rank 0's payload
+    BufferId buffer = BufferId::input;  // `window`: the slots' payloads; `offset` counts from rank 0's
     std::size_t offset = 0;
   };
   struct Step {

@@ -202,7 +202,7 @@ bool SharedExecutor::repeat() {
   const Schedule::Repeat& repeat = schedule_->repeat;
   if (repeat.times == 0 || repetition_ == repeat.times) return false;
   ++repetition_;
-  if (repetition_ == repeat.times) {  // later steps use the original offsets and signal numbers
+  if (repetition_ == repeat.times) {  // offsets and signals of later steps include the repetitions
     shift_ = 0;
     signals_before_ -= static_cast<std::uint32_t>(repeat.times - 1) * repeat.signals;
     return false;
@@ -341,8 +341,8 @@ void SharedExecutor::finish() {
   if (!within_submit) binding.finished(binding.owner, Status());
 }
 
-// Reading another rank's call takes away a cache line that the other rank is about to need. So equal calls in
-// a row are compared many at a time.
+// Reading another rank's call takes away a cache line that the other rank is about to need. So while this
+// rank repeats a call, calls are compared only every `compare_every` operations.
 bool SharedExecutor::must_compare(const Fingerprint& call) const {
   return number_ - compared_ >= compare_every || call != called_;
 }

@@ -25,10 +25,10 @@ struct SharedRun {
   const FlatSchedule* flat = nullptr;  // its flat form (see FlatSchedule), if it has one
   const RunBinding* binding = nullptr;
   bool passes_caches = false;  // outputs are written past the caches (non-temporal stores)
-  // True if combining may fail. Then no rank finishes before all ranks have combined. Equal on all ranks.
+  // Equal on all ranks. True if combining may fail; then no rank finishes before all ranks have combined.
   bool agrees = false;
-  // True if the ranks vote first. They run `registered` if all buffers that other ranks access are
-  // registered. Equal on all ranks.
+  // Equal on all ranks. True if the ranks vote first; then they run `registered` if all buffers that other
+  // ranks access are registered.
   bool votes = false;
   const Schedule* registered = nullptr;
   std::uint64_t input_bytes = 0;  // of each rank that has an input
@@ -128,7 +128,7 @@ class SharedExecutor {
   const int next_;              // the rank whose calls this rank compares with its own
   SharedRun* first_ = nullptr;  // the operation in progress, and those that follow
   SharedRun* last_ = nullptr;
-  SharedRun halted_;  // `halt` queues it if no operation is in progress; later ones wait behind it
+  SharedRun halted_;                // queued by `halt` if no operation is, so that later ones wait behind it
   SharedRun* submitted_ = nullptr;  // the run that `submit` is executing, if it has not completed
 
   Stage stage_ = Stage::idle;

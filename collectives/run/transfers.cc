@@ -44,8 +44,8 @@ bool Transfers::start_in_passing(const RunBinding& binding) {
   return open_ == 1 && why_.ok();
 }
 
-// Posts all messages. `open_` counts one more than the messages, so that nothing is reported until `one_less`
-// is called.
+// Posts all messages. `open_` counts one more than the messages, so that nothing is reported before the
+// caller has called `one_less`, even if all messages end earlier.
 void Transfers::post() {
   open_ = sends_.size() + recvs_.size() + 1;
   for (Recv& node : recvs_) {

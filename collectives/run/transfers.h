@@ -46,9 +46,9 @@ class Transfers final : public Execution {
   // Returns the tag of the first receive or, if there is none, of the first send; 0 if there are no messages.
   std::uint64_t tag() const;
 
-  // Does what `start` does. May be called only if there is a single message, and this is a send. Returns true
-  // if the message has been sent; then no report follows. Otherwise the caller must call `go_on`, and the end
-  // of the message is reported after that.
+  // Does what `start` does, but only for a single message, which must be a send. Returns true if the message
+  // has already been sent; then neither `finished` nor `failed` is called. Otherwise the caller must call
+  // `go_on`, and the end of the message is reported after that.
   bool start_in_passing(const RunBinding& binding);
   void go_on() { one_less(); }
 

@@ -156,8 +156,8 @@ void Pair::follow() {
   }
 }
 
-// Returns the seconds that a sum takes per byte. Its operands are in cache but not in the first level, which
-// is where messages usually are when they are combined.
+// Returns the seconds that a sum takes per byte. Its operands are in cache, but not in the first level. The
+// same is usually true of messages when they are combined.
 double measure_combining() {
   constexpr std::size_t count = 32768;
   std::vector<float> left(count, 1), right(count, 1);

@@ -40,7 +40,7 @@ struct Problem {
   // True if the operation is in place. all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v):
   // input is output. all_gather(_v), gather(_v) (root): input is the rank's own block of output.
   // reduce_scatter(_v), scatter(_v) (root): output is the rank's own block of input, and the other blocks
-  // keep their values. This changes only local steps, never messages.
+  // keep their values. Whether an operation is in place changes only local steps, never messages.
   bool in_place = false;
   // all_gather_v (output), reduce_scatter_v (input): the counts of every rank, known to all. gather_v
   // (output), scatter_v (input): at the root the counts of every rank; elsewhere a single entry, this rank's

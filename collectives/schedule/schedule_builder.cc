@@ -80,8 +80,8 @@ class ScheduleBuilder::Hazards {
   std::uint64_t begin(const Slice& slice) const { return slice.offset + shift_[index(slice.buffer)]; }
   AccessHistory& history(const Slice& slice) { return histories_[space_[index(slice.buffer)]]; }
 
-  // Returns whether after_[i] is also a predecessor of another predecessor, which implies it. Returns false
-  // without a search if the list is long.
+  // Returns whether the step after_[i] may be dropped from the list, since another step in the list waits for
+  // it anyway. Returns false without a search if the list is long.
   bool implied(std::size_t i) const {
     if (after_.size() > 16) return false;
     for (std::size_t j = i + 1; j < after_.size(); ++j) {

@@ -13,7 +13,7 @@ namespace tutti::security {
 namespace {
 
 // If a write has several parts with up to this many bytes in all, they are first copied into one buffer. That
-// is faster than to give the kernel a list of buffers.
+// is faster than giving the kernel a list of buffers.
 constexpr std::size_t gathered_bytes = 512;
 constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
 

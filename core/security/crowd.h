@@ -23,9 +23,9 @@ std::uint64_t origin_of(int socket);
 
 // Returns the stranger to close when there are too many: the oldest one of the largest crowd. So a crowd
 // displaces only its own members. A rank on another host stays, even if it takes some round trips to prove
-// its identity. A rank on the same host as many strangers is safe from them once it has begun (`has_begun`),
-// unless they have begun, too. `oldest_first` is not empty. `crowd_of(stranger)` returns the crowd of a
-// stranger.
+// its identity. If many strangers connect from a rank's own host, the rank is safe from them once it has sent
+// its first bytes (`has_begun`), unless they have sent such bytes, too. `oldest_first` is not empty.
+// `crowd_of(stranger)` returns the crowd of a stranger.
 template <class Strangers, class CrowdOf>
 auto first_to_go(Strangers& oldest_first, CrowdOf crowd_of) {
   std::map<Crowd, std::size_t> sizes;

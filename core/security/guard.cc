@@ -235,8 +235,8 @@ void Guard::prove() {
 
 void Guard::judge_verdict(int socket) {
   const auto verdict = static_cast<Verdict>(take<std::uint8_t>(in_, 11));
-  // The accepting side could otherwise demand proofs without end, and keep this thread busy beyond every time
-  // limit.
+  // A second demand for a proof is an error. Otherwise the accepting side could demand proofs without end,
+  // and keep this thread busy beyond every time limit.
   if (verdict == Verdict::proceed)
     return fail(Code::protocol_error, them(socket) + " asks for a second proof");
   if (verdict != Verdict::welcome) return judge_notice(socket);

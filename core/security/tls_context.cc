@@ -47,7 +47,8 @@ Status load_files(SSL_CTX* context, const TlsContext::Options& options) {
   return {};
 }
 
-// Refuses every certificate, whatever authority has signed it, since the token's key proves everything.
+// Refuses every certificate, whichever authority has signed it: here the key from the token is the only
+// accepted proof.
 int refuse_certificate(X509_STORE_CTX* chain, void*) {
   X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
   return 0;

@@ -154,9 +154,9 @@ TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_s
 
 /* ---- Communicators ---- */
 
-/* Frees a communicator (null is ignored), in two seconds at most. Operations in flight end with
- * TUTTI_ERROR_ABORTED. Works and allocations may outlive it. But as long as an allocation outlives it,
- * operations in flight continue, and other ranks do not learn that this rank has left. */
+/* Frees a communicator (null is ignored), in two seconds at most. Works, allocations and registrations may
+ * outlive it. Once all of its allocations and registrations have been freed, too, operations in flight end
+ * with TUTTI_ERROR_ABORTED, and other ranks learn that this rank has left. */
 TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
 /* Return this rank's number, from 0, and the number of ranks. */
 TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
@@ -209,10 +209,10 @@ TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* 
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 /* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, collectives copy
- * nothing in or out if, on all ranks, their buffers lie in such memory and hold 128 KiB or more per rank (see
- * Communicator::allocate). Other ranks then write into this memory during the operation, and may still finish
- * a piece of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host lacks
- * memory. Collective and blocking. Ranks may pass different sizes. */
+ * nothing in or out if, on all ranks, their buffers lie in such memory and `count` elements have 128 KiB or
+ * more (see Communicator::allocate). Other ranks then write into this memory during the operation, and may
+ * still finish a piece of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a
+ * host lacks memory. Collective and blocking. Ranks may pass different sizes. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
 TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
 TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);

@@ -232,12 +232,12 @@ class TUTTI_API Communicator {
 
   // Returns zeroed, page-aligned memory that is registered with the transports between the ranks.
   //
-  // On one host, these collectives of this communicator copy nothing in or out if their buffers lie in such
-  // memory on all ranks and each rank's share is 128 KiB or more: all_reduce, reduce, broadcast, all_gather,
-  // reduce_scatter, gather and scatter. Averages in all_reduce and reduce, and premultiplied sums, always
-  // copy. In a collective that does not copy, other ranks write into the memory while the operation runs.
-  // After a failure they may still finish a piece of 32 KiB. Any part of the memory may be a buffer of any
-  // operation.
+  // On one host, some collectives of this communicator copy nothing in or out if their buffers lie in such
+  // memory on all ranks. These are all_reduce, reduce and broadcast, if a buffer has 128 KiB or more, and
+  // all_gather, reduce_scatter, gather and scatter, if each rank's block has 128 KiB or more. But averages in
+  // all_reduce and reduce, and premultiplied sums, always copy. In a collective that does not copy, other
+  // ranks write into the memory while the operation runs. After a failure they may still finish a piece of
+  // 32 KiB. Any part of the memory may be a buffer of any operation.
   //
   // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`: resource_exhausted
   // on all ranks if a host does not have enough memory.

@@ -27,9 +27,9 @@ struct FloatFormat {
   };
 
   // Converts a float32 pattern to a narrow pattern. `Lanes` names the types of the lanes (unsigned, signed,
-  // float): plain numbers or vectors of them. The function is always inlined. Kernels compile it for
-  // instruction sets that the processor may lack, and the linker could give a copy that is not inlined to
-  // other callers. With `canonical_nan` the caller promises that the only NaN is the positive quiet one
+  // float): plain numbers or vectors of them. The function is always inlined: kernels compile it for
+  // instruction sets that the processor may lack, and if such a copy were not inlined, the linker could use
+  // it for all callers. With `canonical_nan` the caller promises that the only NaN is the positive quiet one
   // without payload.
   template <class Lanes, bool canonical_nan = false>
   [[gnu::always_inline]] static constexpr typename Lanes::U narrow(typename Lanes::U value) {

@@ -30,9 +30,9 @@ struct InitOptions {
   // TUTTI_TRANSPORTS applies, or else {"auto"}.
   std::vector<std::string> transports = {};
   // While the ranks meet, `init` calls this several times a second, on the calling thread. Once it returns
-  // true, `init` fails with `aborted`, here and on the other ranks, with an error that names this rank. This
-  // also ends a request to a store or a name service that does not answer, unless the store is the caller's
-  // own.
+  // true, `init` fails with `aborted`, here and on the other ranks, with an error that names this rank.
+  // Returning true also ends a wait for an answer of the name service or the store, unless the store is the
+  // caller's own.
   std::function<bool()> interrupted = {};
 };
 

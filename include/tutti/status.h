@@ -31,7 +31,7 @@ enum class Code : std::uint8_t {
 TUTTI_API std::string_view to_string(Code code);
 
 // A `Status` is the outcome of a function that can fail: `ok`, or a code with a message. An `ok` status is
-// only a null pointer. Copies share the message. The functions that block throw it as an `Error`: `init`,
+// only a null pointer. Copies share the message. Functions that block throw a failure as an `Error`: `init`,
 // `Work::wait` and `wait_for`, and `Communicator::split`, `group`, `allocate`, `register_memory` and
 // `shrink`.
 //

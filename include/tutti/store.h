@@ -60,7 +60,8 @@ class TUTTI_API Store {
   // the last connection that holds them ends, so clients that die leave nothing behind. Each connection has
   // at most one prefix. Stores that do not track connections ignore this.
   virtual Status hold(std::string_view prefix, Deadline deadline);
-  // Gives up the prefix of this connection, as if the connection had ended.
+  // Gives up the prefix of this connection. If no other connection holds the prefix, the store deletes its
+  // keys.
   virtual Status release(Deadline deadline);
 
   // Sets the will of this connection: when the connection ends, the store sets each of `keys` that is still

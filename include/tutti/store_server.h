@@ -39,9 +39,8 @@ struct StoreServerOptions {
   // Limits the bytes of requests and responses in progress, and of the keys that requests wait for. Small
   // requests are accepted even beyond this limit.
   std::size_t max_buffered_bytes = std::size_t{1} << 29;
-  // `greeting_timeout` limits a stranger's greeting and first request. `frame_timeout` limits the wait for
-  // the next part of a request that a client has begun, or for the client to read the next part of a
-  // response.
+  // `greeting_timeout` limits a stranger's greeting and first request. `frame_timeout` limits how long a
+  // client may take to send the next part of a request, or to read the next part of a response.
   std::chrono::milliseconds greeting_timeout{10'000};
   std::chrono::milliseconds frame_timeout{30'000};
 };
@@ -74,8 +73,8 @@ class TUTTI_API StoreServer {
   const std::string& nonce() const { return nonce_; }
   // Returns the number of connections at this moment, strangers included.
   std::size_t connections() const;
-  // Describes the most recent refusal of a rank, which had another token or none. Empty if no rank was
-  // refused.
+  // Describes the most recent refusal of a tutti process that could not prove that it belongs to the job.
+  // Empty if there was none.
   std::string last_refusal() const;
 
  private:

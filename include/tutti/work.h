@@ -15,7 +15,8 @@ class Operation;
 // A `Work` is a handle to one operation in flight. Copies share the operation. Destroying every handle does
 // not cancel the operation: it runs to its end, and its buffers must live that long.
 //
-// Thread rule: any thread may use it. A waiting thread makes progress for all operations of its `init`.
+// Thread rule: any thread may use it. A thread that waits makes progress for all operations of all
+// communicators that come from the same `init`.
 class TUTTI_API Work {
  public:
   Work() = default;  // already done, successfully
@@ -27,8 +28,8 @@ class TUTTI_API Work {
   }
   ~Work();
 
-  // Blocks until the operation has ended. Throws `Error` if it failed, or if the operation still runs and
-  // this is called on the driving thread, as in most `then` callbacks (invalid_argument).
+  // Blocks until the operation has ended. Throws `Error` if it failed. Also throws (`invalid_argument`) if it
+  // still runs and this is called on the driving thread, as in most `then` callbacks.
   void wait();
   // Waits for at most `timeout`. Returns false if the operation still runs then; the operation continues.
   // Throws like `wait`.

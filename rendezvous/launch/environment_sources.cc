@@ -49,8 +49,8 @@ Source read_plain(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
-// Returns the path of the session file for a job whose ranks are all on one host. The path may be in /tmp,
-// since ranks reject a session file of another user.
+// Returns the path of the session file for a job whose ranks are all on one host. Even a path in /tmp is
+// safe, since ranks reject a session file of another user.
 std::string meeting_file(Reader& reader, std::string job) {
   std::ranges::replace_if(
       job, [](unsigned char letter) { return std::isalnum(letter) == 0; }, '_');

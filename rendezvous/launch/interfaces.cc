@@ -191,7 +191,8 @@ Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
   if (route) {
     const auto owner = std::ranges::find_if(all, [&](const Interface& one) { return owns(one, *route); });
     if (owner != all.end() && !is_virtual(*owner)) return std::vector{*owner};
-    // The route may be a loopback address that no interface lists, such as 127.0.1.1. It works, too.
+    // The route may be a loopback address that no interface lists, such as 127.0.1.1. Then the loopback
+    // interface is the right one.
     if (route->is_loopback()) {
       const auto loopback = std::ranges::find_if(all, &Interface::loopback);
       if (loopback != all.end()) return std::vector{*loopback};

@@ -43,8 +43,8 @@ bool is_alive_beside(const Introduction& self, const Introduction& other);
 // Returns " at PLACE", or an empty text if there is no name for the place.
 std::string at(const std::string& place);
 
-// Returns the `timeout` error for `self`, which has waited as long as `waited` says. The error names the
-// ranks that have not arrived.
+// Returns the `timeout` error for `self`. The error names the ranks that have not arrived. `waited` is the
+// time for which `self` has waited.
 Status not_arrived(Store& store, const Introduction& self, const std::string& place,
                    std::chrono::milliseconds waited, Deadline limit);
 

@@ -18,7 +18,7 @@ class Ending {
   // then this calls `settle` instead.
   Status publish(const Status& failure);
   // Publishes a failure under the key `done`, once the ranks have met. Returns the failure that was published
-  // first. It may be another rank's, and be a cause or a consequence of this one.
+  // first. This may be another rank's failure, and either a cause or a consequence of `failure`.
   Status settle(const Status& failure);
   // Returns a failure that names rank 0 if rank 0 served the store and the store is gone. Otherwise returns
   // `failure`.

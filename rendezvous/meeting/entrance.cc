@@ -54,7 +54,7 @@ Status Entrance::introduce() {
   return {};
 }
 
-// Leaves a will: if this rank dies, the store sets these keys to a failure that tells the others.
+// Leaves a will: if this rank dies, the store sets these keys to a failure that names it.
 void Entrance::bequeath(const std::vector<std::string>& keys) {
   const Introduction& self = meeting_.self;
   const Status death(Code::peer_lost,

@@ -79,8 +79,8 @@ Result<std::vector<PeerInfo>> Exchange::run() {
 
 // Enters, meets and leaves. Leaves even after a failure.
 Result<Exchange::Round> Exchange::one_round() {
-  // If a rank dies while it meets, a store that outlives the meeting must delete that rank's keys. Otherwise
-  // `present` would count that rank for ever.
+  // A rank that dies while it meets stays counted in `present`. So a store that outlives the meeting must
+  // delete all keys of the meeting once every rank has left or died.
   if (!meeting_.options.single_use && !meeting_.store.hold("", meeting_.deadline).ok())
     log::debug("the store cannot forget dead ranks");
   const Result<std::int64_t> present = meeting_.store.add("present", 1, meeting_.deadline);

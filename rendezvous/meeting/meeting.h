@@ -14,7 +14,7 @@
 
 namespace tutti::rendezvous {
 
-// A rank pauses this long between requests to a store that does not wait by itself.
+// A rank that asks the store again and again pauses this long between the requests.
 inline constexpr std::chrono::milliseconds short_pause{20};
 
 // `Meeting` is what the parts of one rank's `exchange` share: the rank itself, its time, and how far it has

@@ -35,7 +35,8 @@ Secret from_hex(std::string_view hex) {
   return secret;
 }
 
-// A meeting's keys contain the number of fences before it. The key that ends in 0 holds the number of pieces.
+// A meeting's keys contain the number of fences that were passed before the meeting. The key that ends in 0
+// holds the number of pieces that the text is cut into.
 std::string key_prefix(const PmiClient& client) { return "tutti-" + std::to_string(client.fences()) + "-"; }
 
 }  // namespace

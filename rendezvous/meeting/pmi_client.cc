@@ -21,8 +21,8 @@ namespace {
 
 // A launcher's line is little longer than a value, and a value has at most a kilobyte.
 constexpr std::size_t longest_line = 8192;
-// This is the answer to `put`. A `put` request may contain the job's token, so errors must not quote this
-// answer.
+// This is the answer to `put`. It may quote the request, which may contain the job's token, so errors must
+// not quote this answer.
 constexpr std::string_view put_answer = "put_result";
 // The goodbye of a process may take this long.
 constexpr std::chrono::seconds parting_limit{2};

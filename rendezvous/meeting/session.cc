@@ -362,7 +362,9 @@ Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
 Result<Session> SessionMaker::connect_announced() const {
   Backoff backoff(first_look_pause, longest_look_pause);
   const std::unique_ptr<Announcer> announcer = announcer_for(launch_.store, options_.interrupted);
-  std::optional<Deadline> patience;  // set while another job may have the port that an old session names
+  // Set once a store has refused this rank. It may be the store of another job, at a port that an old session
+  // names.
+  std::optional<Deadline> patience;
   for (;;) {
     Result<Session> session = follow(*announcer);
     const Code code = session.status().code();

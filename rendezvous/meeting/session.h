@@ -45,8 +45,8 @@ class Session {
   // proof.
   security::SharedCredentials credentials;
   // This host's address on the route to the store. It shows which interface reaches the other ranks. It is
-  // missing where it cannot show that: sometimes on rank 0, and where the name of the store's host means
-  // loopback (Debian's 127.0.1.1).
+  // missing if it is not known, as on a rank 0 that listens on several addresses. It is also missing if it is
+  // loopback although the store's host was not named as loopback (Debian's 127.0.1.1).
   std::optional<SocketAddress> route;
 
   // Says, for errors, why the others may not find the store that this rank serves. Empty if there is no

@@ -3,10 +3,10 @@
 # Adds the GoogleTest program build/<preset>/bin/tests/NAME and one ctest entry for each of its suites, `NAME.Suite`. An
 # entry per test would cost a process per test; one per program would leave cores idle and hide which part failed. The
 # labels are the area's folder (unit, conformance, ...) and LABELS; CI also runs tests labelled "sanitize" under the
-# sanitizers. TIMEOUT applies to one suite. It is there for suites that hang, so it is far longer than a slow machine
-# needs. No other test runs beside a SERIAL suite. A suite that waits most of the time (WAITS) counts as a quarter of a
-# core. A suite in which every test is skipped counts as skipped. Sources may use TUTTI_BIN_DIR (where `tutti` and the
-# examples are) and TUTTI_SOURCE_DIR.
+# sanitizers. TIMEOUT applies to one suite. It is there for suites that hang, so it is far longer than a suite takes on
+# a slow machine. No other test runs beside a SERIAL suite. A suite that waits most of the time (WAITS) counts as a
+# quarter of a core. A suite in which every test is skipped counts as skipped. Sources may use TUTTI_BIN_DIR (where
+# `tutti` and the examples are) and TUTTI_SOURCE_DIR.
 set(TUTTI_TEST_DISCOVER ${CMAKE_CURRENT_LIST_DIR}/discover.cmake)
 set(TUTTI_TEST_SKIP_CODE 77)
 # `./dev test` counts in quarters of a core, so a test that keeps a core busy needs four PROCESSORS in ctest.

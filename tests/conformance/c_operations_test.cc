@@ -109,8 +109,8 @@ TEST(COperations, WorkIsWaitedForAskedAndChained) {
     EXPECT_EQ(done, 1);
     EXPECT_EQ(tutti_work_test(copy), 1);
     EXPECT_EQ(tutti_work_wait_on(copy, &done), TUTTI_OK);
-    // The work has ended, so `tell` is called before this returns. For the earlier `then`, another thread may
-    // call it.
+    // The work has ended, so this call of `then` calls `tell` before it returns. The earlier `then` may still
+    // cause a call, on another thread.
     EXPECT_EQ(tutti_work_then(copy, tell, &told), TUTTI_OK);
     while (told.calls != 2) std::this_thread::yield();
     EXPECT_EQ(told.code, TUTTI_OK);

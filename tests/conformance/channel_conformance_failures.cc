@@ -22,8 +22,8 @@ void expect_alive(World& world, std::uint64_t sequence) {
   }
 }
 
-// Each round cancels a send a little later than the round before, when more of its data has moved. Once the
-// send has ended, its memory is not read any more, and other messages still arrive, whether or not the
+// Each round cancels a send a little later than the round before, so that more of its data has moved. Once
+// the send has ended, its memory is not read any more, and other messages still arrive, whether or not the
 // receive has succeeded.
 TEST_P(ChannelFailures, CancelledSends) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
@@ -206,8 +206,8 @@ TEST_P(ChannelFailures, AbortIsTold) {
   expect_alive(world, 10);
 }
 
-// The abort of a context arrives before this rank has attached to the context. Before that, many contexts
-// failed that this rank does not belong to.
+// Many contexts are aborted that rank 1 does not belong to. Then the abort of another context arrives, before
+// rank 1 has attached to that context.
 TEST_P(ChannelFailures, AbortBeforeItsContext) {
   World world(GetParam(), 2);
   expect_alive(world, 0);

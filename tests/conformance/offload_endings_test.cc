@@ -133,7 +133,7 @@ TEST_P(OffloadEnding, ACommunicatorIsDestroyedWithCallsInFlight) {
   EXPECT_EQ(counted->sessions, 0);
 }
 
-// The callback destroys the communicator on the driving thread, so another thread tears it down.
+// A callback destroys the communicator on the driving thread, which leaves the teardown to another thread.
 TEST_P(OffloadEnding, ACommunicatorIsDestroyedInsideACallback) {
   const std::shared_ptr<ReferenceLibrary> counted = library();
   {
@@ -157,8 +157,8 @@ TEST_P(OffloadEnding, ACommunicatorIsDestroyedInsideACallback) {
   EXPECT_EQ(counted->sessions, 0);
 }
 
-// Collectives match by the order of issue, so the two threads of a rank take turns to issue. They need no
-// turns to wait.
+// Collectives match by the order of issue, so the two threads of a rank take turns to issue. They wait
+// without taking turns.
 TEST_P(OffloadEnding, TwoThreadsIssueInTurns) {
   Cluster ranks(3, with(library()));
   ranks.run([](Communicator& comm) {
@@ -245,7 +245,7 @@ TEST_P(OffloadEnding, AStreamDoesNotWaitForAnAbortedCall) {
   });
 }
 
-// The stream must not wait for a session that was never opened.
+// The first call fails, so no session is ever opened. The stream must not wait for one.
 TEST_P(OffloadEnding, AStreamWaitsForAFirstCallThatFails) {
   for (int round = 0; round < 20; ++round) {
     Cluster ranks(2, with(library()));

@@ -338,7 +338,8 @@ TEST(Offload, TheFirstCallCannotBeMadeInsideACallback) {
     while (code < 0) comm.progress();
     EXPECT_EQ(code, static_cast<int>(Code::invalid_argument));
     EXPECT_TRUE(sum_there(comm, data).ok());
-    // Once a call outside callbacks has opened the session, a callback may make such calls.
+    // Now that a call outside callbacks has opened the session, a callback may make calls that the library
+    // carries out.
     Work work, again = comm.recv(own, comm.rank(), 1);
     std::atomic<bool> issued{false};
     again.then([&](const Status&) {

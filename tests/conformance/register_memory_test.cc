@@ -1,5 +1,5 @@
-// Tests transports that can write into a peer's memory (docs/seams/grants.md). Over these, messages arrive
-// without copies in memory that `Communicator::allocate` returns or `Communicator::register_memory`
+// Tests transports that can write into a peer's memory (docs/seams/grants.md). Such a transport does not copy
+// a message on its way into memory that `Communicator::allocate` returns or `Communicator::register_memory`
 // registers.
 #include <cstdint>
 #include <numeric>

@@ -119,9 +119,9 @@ TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
   }
 }
 
-// A requested algorithm applies only to the call that requests it. A rank may keep the plan of its last call
-// for the next one. Whether it does depends on which thread drives, so some ranks may have kept a plan and
-// others not.
+// A requested algorithm applies only to the call that requests it. A rank may keep the schedule of its last
+// call for the next one (`Habits`). Whether it does depends on which thread drives, so some ranks may have
+// kept a schedule and others not.
 TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   Cluster ranks(GetParam(), {.transport = "shared", .timeout = std::chrono::seconds(20)});
   ranks.run([](Communicator& comm) {

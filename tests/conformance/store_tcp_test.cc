@@ -352,9 +352,10 @@ TEST(TcpStore, MemoryIsCapped) {
 TEST(TcpStore, SurvivesRunningOutOfDescriptors) {
   const auto server = serve();
   const auto client = client_of(*server);
-  // UBSan opens descriptors when it checks a type for the first time. These calls make it do so now.
+  // UBSan opens descriptors when it checks a type for the first time. These two calls make it do so now.
   ASSERT_TRUE(client->set("k", "u", ample()).ok());
-  // Ranks do this, too. A server that is short of descriptors closes idle clients that hold no keys.
+  // Like a rank, the client holds keys. A server that is short of descriptors closes idle clients that hold
+  // none.
   ASSERT_TRUE(client->hold("job", ample()).ok());
   Stranger late(*server);
   ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));

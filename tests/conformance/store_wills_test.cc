@@ -238,8 +238,8 @@ TEST(StoreWills, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
   }
 }
 
-// The survivors keep their connections to the store. So the keys must be removed although those connections
-// have not ended.
+// The survivors keep their connections to the store after they have left the meeting. The keys must be
+// removed nevertheless.
 TEST(StoreWills, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
   const auto server = serve();
   const auto watcher = client_of(*server);

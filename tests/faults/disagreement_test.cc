@@ -114,8 +114,8 @@ std::string named_as(const std::string& what, const std::string& message) {
   return begin == message.npos ? "" : message.substr(begin + 2, message.find(';', begin + 2) - begin - 2);
 }
 
-// On a busy machine, some ranks may not answer within 100 ms. The timeout names them as not answering, and
-// the late rank may be among them. But the timeout must not say that any other rank is late.
+// On a busy machine, some ranks, even the late one, may not answer within 100 ms. The timeout then names them
+// as not answering. It must not name any rank but the late one as late.
 TEST_P(Late, IsNamedByTheTimeout) {
   const auto& [size, transport] = GetParam();
   for (const int who : {0, size - 1}) {

@@ -5,8 +5,8 @@
 namespace tutti::test {
 
 // Moves this thread, and the processes that it starts, into a new network namespace with a loopback
-// interface. Returns an empty text, or the reason why the move failed. `port_range` gives the local ports for
-// outgoing connections. If it is empty, they are the usual ones.
+// interface. Returns an empty text, or the reason why the move failed. `port_range`, such as "40000 40015",
+// gives the local ports for outgoing connections. If it is empty, the kernel's usual range applies.
 std::string enter_own_network(const std::string& port_range = {});
 
 }  // namespace tutti::test

@@ -124,7 +124,7 @@ class Pipe final : public StreamChannel {
     }
     writing_ = false;
   }
-  // Ends the oldest remote write of this side. Until it ends, its memory is still read.
+  // Ends the oldest remote write of this side, which reads its payload until then.
   void end_write() {
     if (under_way_.empty()) return;
     OutgoingFrame& frame = *under_way_.front();

@@ -176,7 +176,7 @@ TEST_P(DebugOver, AFailureLeavesDumpsThatTellTheMismatch) {
     EXPECT_EQ(dump["rank"], rank);
     EXPECT_EQ(dump["reason"].get<std::string>().find("mismatch: "), 0u) << dump["reason"];
   }
-  // The text names rank 1 or rank 2: either may have learned of the failure before it made its call.
+  // Rank 1 or rank 2 may have learned of the failure before it made its call, so the text may name either.
   const std::string text = debug(arguments);
   EXPECT_THAT(text, HasSubstr("MISMATCH in #21: rank"));
   EXPECT_THAT(text,

@@ -189,8 +189,8 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
 TEST(LauncherOutput, FullDiskAtOneStreamIsSeenWhereTheReaderOfTheOtherHasLeft) {
   test::ScratchFolder folder;
   const std::string logs = " tutti run -n 1 --output-filename " + (folder / "logs") + " -- sh -c ";
-  // The script writes more than a pipe holds. So the reader (`true`) has surely left before the last output
-  // arrives.
+  // The script writes more than a pipe holds, so it cannot come to its last output before the reader (`true`)
+  // has left.
   const std::string script = "'yes | head -c 1000000; echo lost >&2'";
   EXPECT_THAT(run_by_shell("{" + logs + script + " 2> /dev/full; echo status $? >&2; } | true").err,
               HasSubstr("status 74\n"));

@@ -92,8 +92,8 @@ TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
   result = run_with_recovery("exit 3");
   EXPECT_EQ(result.status, 128 + 9) << result.err;
   EXPECT_EQ(count(result.err, "exited with status 3"), 2) << result.err;
-  // Rank 0 succeeds after rank 1 has failed, and before rank 2 fails. So only the failure of rank 1 is
-  // forgiven, and the job has the status of rank 2.
+  // The first success makes earlier failures irrelevant. Rank 0 succeeds after rank 1 has failed, and before
+  // rank 2 fails, so the job has the status of rank 2.
   result = run_with_recovery("[ $RANK = 0 ] || { gone 0; exit 4; }");
   EXPECT_EQ(result.status, 4) << result.err;
 }

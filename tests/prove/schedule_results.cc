@@ -47,8 +47,8 @@ bool Results::combines(Id id, std::uint64_t element, int ranks) const {
          summary.divided == test_.base.average && (!rank_order_ || summary.first == 0);
 }
 
-// Returns the offset of this rank's block in an input that holds a block for every rank. Only the root may
-// know the counts that determine this offset.
+// Returns the offset of this rank's block in an input that holds a block for every rank. For some kinds, only
+// the root knows the counts that determine this offset.
 std::uint64_t Results::own_offset() const {
   Problem known_to_root = test_.at(problem_.root);
   known_to_root.rank = rank_;

@@ -5,7 +5,7 @@
 //   few DESCRIPTORS     may open only that many descriptors; the limit is set before `init`
 //   fork                forks while a communicator exists
 //   destroy HOW         drops communicators with operations in flight: from `main`, in `then` or in `abort`
-// Prints "ready" when all ranks have computed together, and "well" at the end. An error is printed to
+// Prints "ready" once all ranks have met (except in `few`), and "well" at the end. An error is printed to
 // stderr, and the exit status is then 1.
 #include <atomic>
 #include <chrono>
@@ -278,7 +278,7 @@ void destroys(const std::string& how) {
     let_go(std::move(*comm.split(0)), how);
     compute(comm, round);
   }
-  // After these messages, rank 0 knows that the others have finished everything.
+  // After these messages, rank 0 knows that the others have finished all rounds.
   char here = 1;
   for (int other = 1; other < comm.size(); ++other) {
     if (comm.rank() == other) comm.send(std::span(&here, 1), 0, 9).wait();

@@ -5,7 +5,7 @@
 
 namespace tutti::test {
 
-// Makes this process belong to another user; returns false if it may not.
+// Makes this process belong to another user; returns false if it lacks the right to.
 inline bool become_another_user() {
   constexpr uid_t nobody = 65534;
   return setresuid(nobody, nobody, nobody) == 0;

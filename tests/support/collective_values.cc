@@ -12,7 +12,7 @@ namespace tutti::test {
 
 namespace {
 
-// This many elements fit on the stack and into the first-level cache.
+// Elements are computed in batches of this size, which fit on the stack and into the first-level cache.
 constexpr std::size_t batch = 1024;
 
 template <class Visit>

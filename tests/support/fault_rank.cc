@@ -13,8 +13,8 @@
 //   abort WHO         rank WHO aborts from another thread while all are blocked
 // With `shrink`, the survivors of a loss call shrink(LEAST) and repeat the mode, until at most LEFT are left.
 // Prints "ready" when all ranks have met. A failure, even before that, makes it print "failed NANOSECONDS
-// CODE MESSAGE" and "peer RANK". NANOSECONDS is the time, on the monotonic clock, at which this rank learned
-// of the failure. RANK is the rank that the failure blames.
+// CODE MESSAGE". NANOSECONDS is the time, on the monotonic clock, at which this rank learned of the failure.
+// Without `shrink`, a failure of the mode also makes it print "peer RANK": the rank that the failure blames.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -196,8 +196,8 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
     // A rank that calls shrink ends the operations of the other ranks, so all ranks first wait until the
-    // splits have ended everywhere. Rank 2 waits longest, so that the others ask it before it has called
-    // shrink.
+    // splits have ended everywhere. Rank 2 waits longest, so that the leader of the shrink asks it to join
+    // before it has called shrink.
     if (splits > 0) std::this_thread::sleep_for(std::chrono::seconds(comm.rank() == 2 ? 4 : 2));
     const tutti::Shrunk shrunk = comm.shrink(1);
     return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");

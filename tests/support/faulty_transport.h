@@ -21,7 +21,7 @@ struct TransportFault {
     refuse,    // the channel to the receiver of message `at` cannot be made
   };
   Kind kind = Kind::none;
-  std::uint64_t at = 0;  // counts the messages to all peers together
+  std::uint64_t at = 0;  // number of a message, counted over all peers; for `cut`, a number of frames
   std::chrono::milliseconds pause{20};
 };
 

@@ -33,8 +33,8 @@ class LateChannel final : public ChannelWrapper {
   void hand_over(Channel& to) override;
 
  private:
-  // `cancelled`: the caller has cancelled the operation. `taken_back`: this channel has then told the inner
-  // channel to cancel it too, and the inner channel may end it later.
+  // `cancelled`: the caller has cancelled the operation. `taken_back`: this channel has also told the inner
+  // channel to cancel it, and the inner channel may end it later.
   enum class Stage : std::uint8_t { running, cancelled, taken_back, over };
   template <class Op>
   struct StandIn : Op {

@@ -13,7 +13,7 @@ namespace tutti::test {
 
 // A `LateTransport` wraps one rank's end of another transport. A message that fails or is cancelled does not
 // end at once. It ends later, as with a network card: after `polls` polls. A separate thread wakes the driver
-// for these polls. Until then, the wrapped transport continues with a cancelled message, so the message's
+// for these polls. Until a cancelled message ends, the wrapped transport continues with it, so the message's
 // memory really is read and written.
 class LateTransport final : public TransportWrapper {
  public:

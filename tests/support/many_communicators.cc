@@ -24,8 +24,8 @@ int entries(const char* folder) {
 }
 
 // Makes a communicator that leaves out one rank, or none. The rank that is left out gets a communicator of
-// its own. A different rank is left out each time. In each communicator, the member with the most room hands
-// out the memory, so every rank does so for some communicators.
+// its own. A different rank is left out each time. In each communicator, the member that has the most room
+// left hands out the memory, so the ranks take turns in this.
 tutti::Communicator make(tutti::Communicator& comm, int number) {
   const int left_out = number % (comm.size() + 1);  // `comm.size()`: none
   if (number % 2 == 0) {

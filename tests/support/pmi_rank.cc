@@ -1,6 +1,6 @@
 // This is a program for the ranks of a test under a launcher: `pmi_rank MEETINGS`. The ranks meet MEETINGS
-// times, and add up their rank numbers each time. Then all but rank 0 leave at once. Rank 0 stays until they
-// have left. It prints "sum SUM of SIZE" for each meeting, and "stayed" at its end.
+// times, and add up their rank numbers each time. Then all but rank 0 leave at once. Rank 0 stays for two
+// more seconds. It prints "sum SUM of SIZE" for each meeting, and "stayed" at its end.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

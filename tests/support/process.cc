@@ -122,7 +122,8 @@ Process::Process(const std::vector<std::string>& command, const Environment& env
 }
 
 Process::~Process() {
-  // The child has not been waited for. So no other process group can have its number, even if it has ended.
+  // No other process group can have the number `pid_` while the child has not been waited for, or while a
+  // process of its group is left.
   kill(-pid_, SIGKILL);
   while (!status_ && !poll()) std::this_thread::sleep_for(poll_interval);
   close(out_);

@@ -1,4 +1,4 @@
-// This is a program for the ranks of a test. It uses most collectives, then prints the resources that it
+// This is a program for the ranks of a test. It uses several collectives, then prints the resources that it
 // holds.
 #include <cstdio>
 #include <exception>

@@ -10,7 +10,7 @@ namespace tutti::test {
 
 // A `RankInput` is what one rank brings to a collective: its call, and a copy of its input.
 struct RankInput {
-  Call call;  // the next two members are copies of its counts
+  Call call;  // its own counts may no longer exist; the next two members are copies
   std::vector<std::uint64_t> in_counts;
   std::vector<std::uint64_t> out_counts;
   std::vector<std::byte> data;  // empty if the rank's input is not used

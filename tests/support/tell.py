@@ -1,4 +1,4 @@
-"""A test puts this text before each program that it interrupts. `tell` prints how a call ended, even if it raised."""
+"""Tests put the source of this file before each program that they interrupt. `tell` prints how a call ended, even if it raised."""
 
 import os
 

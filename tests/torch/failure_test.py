@@ -54,7 +54,7 @@ failures = itertools.count()
 
 
 def fails(rank, group=None):
-    """Makes the group fail: each rank makes a different call. Waits first until all have completed earlier ones."""
+    """Waits until all ranks have completed their earlier calls. Then each makes a different call: the group fails."""
     store, key = dist.distributed_c10d._get_default_store(), f"before failure {next(failures)}"
     store.add(key, 1)
     while store.add(key, 0) < dist.get_world_size():

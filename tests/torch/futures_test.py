@@ -66,7 +66,10 @@ def test_work_that_nobody_waits_for():
 
 
 def looked_at_while_settled(rank, size):
-    """The thread of the futures drops the last reference to a tensor that has a Python object. This needs the GIL."""
+    """The thread of the futures needs the GIL to drop the last reference to a tensor that has a Python object.
+
+    Meanwhile this thread, which may hold the GIL, looks at the future. The two must not deadlock.
+    """
     for _ in range(1000):
         tensor = torch.ones(100)
         tensor.note = "what Python has of it goes with it"

@@ -153,8 +153,8 @@ void keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {
 }
 
 // Merges the dumps of all sources, and prints the report. If a file is not a dump, the other sources are
-// still merged, but the exit status is `exit_failure`. A process that does not answer does not change the
-// exit status; the report says what a missing answer may mean.
+// still merged, but the exit status is `exit_failure`. If a process does not answer, the exit status stays
+// the same; the report says what a missing answer may mean.
 int merge_dumps(const Arguments& sources) {
   Jobs jobs;
   bool complete = true;

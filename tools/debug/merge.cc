@@ -23,9 +23,10 @@ constexpr double least_wait = 0.1;
 constexpr double unanswered = 1;
 
 // Returns for how many seconds `waiting` is known to have waited in `operation` for `other` (null if that
-// rank has no dump). Call this only if `other` had not called the operation when it was dumped. If `other`
-// was dumped before `waiting`, only the wait until the dump of `other` counts. The clocks of different hosts
-// cannot be compared, so dumps of different hosts count as made at the same time.
+// rank has no dump). Call this only if `other` had not called the operation when it was dumped. After its
+// dump, `other` may have called the operation. So if `other` was dumped before `waiting`, only the wait until
+// the dump of `other` counts. The clocks of different hosts cannot be compared, so dumps of different hosts
+// count as made at the same time.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0

@@ -73,7 +73,7 @@ void set_job_variables(Environment& environment, const JobPlace& job) {
   environment["MASTER_PORT"] = std::to_string(job.master_port);
   environment["TUTTI_STORE"] = job.store;
   environment["TUTTI_JOB_ID"] = job.id;
-  environment.erase("TORCHELASTIC_USE_AGENT_STORE");  // an outer torchrun's store has another port
+  environment.erase("TORCHELASTIC_USE_AGENT_STORE");  // of an outer torchrun, whose store has another port
 }
 
 void set_rank_variables(Environment& environment, const RankPlace& place) {

@@ -50,8 +50,9 @@ class Job final : private AgentEvents {
   bool all_succeeded_ = true;
   bool any_succeeded_ = false;
   int running_ = 0;
-  std::optional<int> failure_;        // the exit status of the first rank that failed
-  std::optional<int> ending_signal_;  // the first signal to end the job; SIGPIPE if the reader has exited
+  std::optional<int> failure_;  // the exit status of the first failure that the job has not survived
+  // This is the first signal that asked to end the job, or SIGPIPE if the reader of the output has exited.
+  std::optional<int> ending_signal_;
 };
 
 }  // namespace tutti::tools

@@ -35,7 +35,7 @@ struct SpawnDefaults {
 pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults);
 
 struct FoundProgram {
-  std::string path;  // the file with this name, even if it cannot be executed
+  std::string path;  // the file that the name stands for, even if it cannot be executed; empty if not found
   int problem = 0;   // 0, or the errno that says why the program cannot be started
 };
 

@@ -10,9 +10,10 @@
 
 namespace tutti::tools {
 
-// `Terminal` writes to one of our standard streams without ever blocking on its reader: a full pipe or a
-// stopped terminal must not keep us from ending ranks. It leaves the stream's flags alone, since the shell
-// and others share the stream. It keeps output that cannot be written yet; the caller watches `backlog`.
+// `Terminal` writes to one of our standard streams. Where it can, it does not block on the reader: a full
+// pipe or a stopped terminal must not keep us from ending ranks. It leaves the stream's flags alone, since
+// the shell and others share the stream. It keeps output that cannot be written yet; the caller watches
+// `backlog`.
 class Terminal {
  public:
   Terminal(asio::io_context& io, int fd);
@@ -29,7 +30,8 @@ class Terminal {
   // Returns the stream's name and its file: "stdout (/dev/full)".
   std::string name() const;
   void discard();
-  // Sets the function to call whenever the backlog has shrunk or was dropped.
+  // Sets a function that is called whenever output that had to wait has been written, or was dropped because
+  // of an error.
   void on_progress(std::function<void()> callback) { progress_ = std::move(callback); }
 
  private:

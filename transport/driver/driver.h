@@ -55,8 +55,8 @@ class TUTTI_CAPABILITY("baton") Driver {
   // and tear-down. A thread that already drives must not call it. In a forked child it succeeds at once, so
   // that destructors can run there.
   void enter() TUTTI_ACQUIRE();
-  // Returns whether the calling thread holds the baton. A caller asks this to report a `wait` inside a `then`
-  // callback, for example.
+  // Returns whether the calling thread holds the baton. For example, callers use this to reject a `wait`
+  // inside a `then` callback.
   bool driven_by_this_thread() const;
   // Tells the thread-safety analysis that the caller drives, where the analysis cannot see it (behind an
   // interface). An assertion checks this at run time.
@@ -153,7 +153,8 @@ struct DriverTask {
 
 // `DriverOptions` say how long threads wait before they sleep.
 struct DriverOptions {
-  // A waiter first polls for this long without yielding the processor. The time is 0 when cores are scarce.
+  // A waiter first polls for this long without yielding the processor. `init` sets this time to 0 when cores
+  // are scarce.
   std::chrono::nanoseconds spin = std::chrono::microseconds(50);
   // Then it polls and yields the processor in turn, for this long. Only after that does it sleep, since a
   // wake-up is expensive for both threads.

@@ -10,14 +10,15 @@
 namespace tutti {
 
 // An `EventLoop` calls handlers when their descriptors are ready, and timers when their time has come. The
-// loop of the transports is the driver (`TransportContext`). The loop of the control plane runs on its own
+// transports call the driver, through `TransportContext`. The loop of the control plane runs on its own
 // thread, and calls poll(). Only the thread that runs a loop may call the loop's functions.
 class EventLoop {
  public:
   virtual ~EventLoop() = default;
 
   // Calls `handler` whenever one of `events` (epoll's flags) happens to the descriptor. The handler does not
-  // learn which descriptor is ready. So each descriptor needs its own handler, unless their events differ.
+  // learn which descriptor is ready. So each descriptor needs its own handler, unless they are
+  // watched for different events: then the events with which the handler is called tell them apart.
   virtual Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) = 0;
   // Changes the events or the handler of a descriptor that is watched.
   virtual void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) = 0;

@@ -34,7 +34,7 @@ class IdleSpell {
     since_ = now;
     spin_ = spin_policy_.begin();
   }
-  // Ends the spell when there is something to do.
+  // Ends the spell, because there is something to do.
   void end() {
     if (is_spinning()) {
       spin_policy_.end(true, Deadline::Clock::now() - since_);
@@ -90,7 +90,7 @@ class IdleSpell {
   SpinPolicy& yield_policy_;
   bool& crowded_;
   Time since_;
-  std::chrono::nanoseconds spin_{0};  // in this spell
+  std::chrono::nanoseconds spin_{0};  // how long this spell may spin
   std::chrono::nanoseconds yield_{0};
   bool begun_ = false;
   bool alone_ = false;

@@ -31,8 +31,8 @@ class Poller {
 
   // Asks the kernel what is ready, without sleeping.
   void look();
-  // Sleeps until something is ready, the bell rings, a signal arrives or the deadline has passed. Wakes after
-  // the deadline by no more than the kernel's timer slack (docs/seams/sleep.md).
+  // Sleeps until something is ready, the bell rings, a signal arrives or the deadline has passed. It
+  // oversleeps by no more than the kernel's timer slack (docs/seams/sleep.md).
   void sleep(Deadline deadline);
   // Calls the handlers for the events that the last `look` or `sleep` found. Returns whether there were any.
   bool deliver();

@@ -10,8 +10,8 @@ namespace tutti {
 // it reacts fastest by spinning. If other threads want that processor (one may be the peer that it waits
 // for), the waiter loses its time slice, which costs milliseconds. If answers take long, spinning wastes
 // processor time. So the policy learns from earlier waits: after a lost time slice, or after several waits
-// that spun in vain, the next waits sleep without spinning. If the policy
-// soon finds another reason to sleep, twice as many waits sleep.
+// that spun in vain, the next waits sleep without spinning. If the policy soon finds another such reason,
+// twice as many waits sleep as before.
 //
 // A thread that yields in vain wastes nothing, so a policy for yielding does not count such waits
 // (`InVain::is_fine`). But a yield may also cost a time slice, if another process on the processor never

@@ -109,7 +109,7 @@ bool Transport::poll() {
   if (pending) {
     for (std::shared_ptr<Pipe>& pipe : context_.mailbox->take_announced()) accept(std::move(pipe));
   }
-  // A callback of `pump` may open channels, but never destroys one. So the loop may go on after it.
+  // A callback of `pump` may open channels, but never destroys one. So the iterator stays valid.
   for (const auto& [peer, channel] : context_.channels.all()) channel->pump(pending);
   return pending;
 }

@@ -90,7 +90,8 @@ class Port {
   virtual void on_hello(Guest guest) = 0;
 
   // Accepts a connection as `accept_next` does. A port may refuse the connection: it then closes the
-  // connection at once and returns another error.
+  // connection at once, and sets `error` to a value other than EAGAIN and the errors of scarcity
+  // (`is_scarcity`).
   virtual Descriptor accept(int listener, int& error) const;
   // Reads into `place` what has arrived of the hello, and no byte after it. Returns how many bytes it read,
   // or zero with an error, as ByteStream does. EBADMSG means that this cannot be a hello.

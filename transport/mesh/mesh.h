@@ -33,8 +33,8 @@ class ContextEvents {
   // algorithm's name, while the fingerprint has only its number.
   virtual std::string describe(const Fingerprint& call) const { return to_string(call); }
   // A message arrived that does not fit the local operation with its sequence number: the call or the length
-  // differs, or the operation had already finished without this message. `why` describes both calls. `theirs`
-  // is the peer's call if it differs from the local call, and null otherwise.
+  // differs, or the operation had already finished without this message. `why` says what differs. `theirs` is
+  // the peer's call if it differs from the local call, and null otherwise.
   virtual void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs,
                            const Status& why) = 0;
   // A peer reported that this context has failed.

@@ -15,7 +15,7 @@ namespace tutti::shm {
 struct Address {
   std::string name;  // the listener's name in the abstract namespace
   std::uint32_t uid = 0;
-  std::uint64_t nonce = 0;  // known only to processes that have read the table of ranks; names are public
+  std::uint64_t nonce = 0;  // a secret of the processes that have read the table of ranks; `name` is public
   MessageLimits limits = {};
 };
 

@@ -52,7 +52,8 @@ class ConnectorEvents {
   virtual ~ConnectorEvents() = default;
   // Both sides have the pipe, which can ring the peer's bell.
   virtual void on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) = 0;
-  // The two ranks will have no pipe, and both know it.
+  // The two ranks will have no pipe. The peer knows it, or learns it when this rank connects over another
+  // transport.
   virtual void on_refused(const Status& why) = 0;
   virtual void on_connect_failed(const Status& why) = 0;
 };

@@ -29,7 +29,7 @@ Descriptor accept_local(int listener, int& error);
 // mean that sending may succeed later.
 [[nodiscard]] int send_note(int socket, const Note& note, std::span<const int> descriptors);
 // Receives a note. EAGAIN means that there is none, EPIPE that the other side has closed, EBADMSG that the
-// packet is not a note, and EMFILE that this process may not open the descriptors that the note carries.
+// packet is not a note, and EMFILE that this process has no room for the descriptors that the note carries.
 [[nodiscard]] int receive_note(int socket, Note& note, std::vector<Descriptor>& descriptors);
 
 }  // namespace tutti::shm

@@ -78,7 +78,7 @@ void SharedMemory::on_broken(Link& link, const std::string& why) {
   note.member = static_cast<std::uint32_t>(member);
   note.set_reason(Status(Code::peer_lost, why));
   // Only the leader has links besides `link`, and tells the remaining members over those. If the note cannot
-  // be sent to a member, that member learns of the loss in another way.
+  // be sent to a member, that member still learns of the loss through the control plane.
   for (const Member& other : members_) {
     if (other.link != nullptr && other.link.get() != &link) other.link->send_last(note);
   }

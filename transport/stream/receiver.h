@@ -143,7 +143,7 @@ class StreamReceiver {
   StreamSender& sender_;
   ChannelCounters& counters_;
 
-  RemoteMemory* remote_ = nullptr;  // if the pipe writes remotely
+  RemoteMemory* remote_ = nullptr;  // null unless the pipe writes remotely
   Staging staging_;
   EagerPool pool_;
   std::deque<Incoming> incoming_;  // storage

@@ -80,8 +80,8 @@ class StreamSender {
     Frame* next = nullptr;
     Frame* previous = nullptr;
     bool goodbye = false;
-    // If this frame is a remote write whose operation has failed or was cancelled: that operation. It ends
-    // when the write has ended. Then `op` is null.
+    // If this frame is a remote write whose operation has failed or was cancelled, `ended` is that operation,
+    // and `op` is null. The operation ends when all of its remote writes have ended.
     SendOp* ended = nullptr;
     std::unique_ptr<std::byte[]> copy;
   };

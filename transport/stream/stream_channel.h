@@ -86,7 +86,7 @@ class StreamChannel : public Channel {
   // during or after `close_pipe`. The destructor of a derived class must wait until it can make this call.
   void writes_over();
 
-  // --- the pipe calls, to receive; frames in order ---
+  // --- the pipe calls, to receive frames in order ---
 
   // Begins a frame. If the result is not ok, the peer broke the protocol, and the channel has failed and
   // closed the pipe.

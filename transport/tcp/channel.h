@@ -89,7 +89,7 @@ class Channel final : public StreamChannel,
   int write_error_ = 0;
   std::uint64_t counted_at_ = 0;  // Channels::polls when frames were last taken
   unsigned in_a_row_ = 0;         // small messages in a row since `counted_at_`
-  bool asked_ = false;            // whether the last frame that left since then asks for an acknowledgement
+  bool asked_ = false;  // whether the last frame that left since `counted_at_` asks for an acknowledgement
   bool coalescing_ = false;
   bool acknowledges_ = false;  // whether the last frame that arrived asks for an acknowledgement
 

@@ -26,8 +26,8 @@ struct Options {
   // to the kernel, which adapts it.
   int socket_buffer = 0;
   // This rank sends the payloads of large messages to a peer over this many connections. For messages from
-  // the peer, the peer makes connections of its own. Zero means as many as this rank or the peer has
-  // addresses, whichever number is smaller.
+  // the peer, the peer makes connections of its own. Zero means the number of this rank's addresses or of the
+  // peer's, whichever is smaller.
   int sockets = 0;
   // This is the `setting` of `Congestion` (congestion.h).
   std::string congestion = {};

@@ -18,7 +18,7 @@ UserFunction = Callable[[memoryview, memoryview, memoryview, str], None]
 
 # Every operation accepts these keyword arguments. `stream` is the address of a CUDA stream. Only a library that carries out
 # whole collectives can make a call follow a stream. `region` is the address of a registered region; nothing uses it yet. A call
-# with a stream that nothing can follow, or with a region, raises `UnsupportedError`. `send`, `recv` and `batch` ignore
+# with a region, or with a stream but without such a library, raises `UnsupportedError`. `send`, `recv` and `batch` ignore
 # `algorithm`.
 class _How(TypedDict, total=False):
     timeout: Optional[float]

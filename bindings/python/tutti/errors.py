@@ -26,7 +26,7 @@ class PeerLostError(Error, ConnectionError):
 
 
 class AbortedError(Error):
-    """A rank called `abort`, or has left."""
+    """A rank called `abort`, has left, or has failed in the function of a user's operation."""
 
     code = "aborted"
 

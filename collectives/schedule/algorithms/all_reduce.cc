@@ -22,8 +22,8 @@ struct Groups {
     const int border = larger * (least + 1);
     return rank < border ? rank / (least + 1) : larger + (rank - border) / least;
   }
-  // Returns whether no block of `span` consecutive groups has ranks on more than one host. (Different blocks
-  // may be on different hosts.)
+  // Returns whether each block of `span` consecutive groups lies within one host. (Different blocks may be on
+  // different hosts.)
   bool within_hosts(int span, const Topology* topology) const {
     if (topology == nullptr) return true;
     if (!topology->regular()) return false;

@@ -17,9 +17,9 @@ void for_digit_runs(int p, int k, int place, int digit, Function function) {
 }
 
 // This is the algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997). Each block has to travel some number
-// of ranks to its destination. It takes one hop for each base-k digit of that number that is not zero. All
-// blocks with the same digit are sent in one message. Cost: ceil(log_k p) rounds of k-1 messages of about n
-// p/k bytes, which are packed and unpacked.
+// of ranks to its destination. It takes one hop for each nonzero base-k digit of that number. In each round,
+// all blocks with the same digit are sent in one message. Cost: ceil(log_k p) rounds of k-1 messages of about
+// n p/k bytes, which are packed and unpacked.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

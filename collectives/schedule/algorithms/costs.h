@@ -17,7 +17,7 @@ struct Path {
   double alpha = 0;         // as in LinkCost
   double gap = 0;           // port seconds per message
   double beta = 0;          // port seconds per byte, including other messages through the same port
-  double core = 0;          // core seconds per message, of all ranks that share the core
+  double core = 0;          // core seconds per message, summed over the ranks that share the core
   double core_byte = 0;     // the same per byte moved
   double combine_byte = 0;  // the same per byte combined
   double gamma = 0;         // seconds per byte combined, for a rank that has a core to itself
@@ -65,7 +65,7 @@ class Terms {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
     return exchange(distance, within);
   }
-  // Returns the same for a caller that knows whether all pairs are `within` a host.
+  // Returns the same for a caller that knows whether each pair is `within` a host.
   Path exchange(int distance, bool within) const { return path(!within, crowd_, distance, crowd_, 2); }
   // Returns the path of one round of a tree: in each range of `span` ranks, `fanout` ranks take part, one of
   // which sends to the others.

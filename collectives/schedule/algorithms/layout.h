@@ -72,8 +72,8 @@ class Segments {
   std::uint64_t unit_;
 };
 
-// `Slots` is scratch memory that the segments of a pipeline use in turn. A step waits until its slot is free,
-// since `ScheduleBuilder` derives this dependency.
+// `Slots` is scratch memory that the segments of a pipeline use in turn. `ScheduleBuilder` makes each step
+// wait until its slot is free.
 class Slots {
  public:
   Slots(ScheduleBuilder& builder, std::uint64_t count, std::uint64_t slots);

@@ -22,8 +22,8 @@ class Operands {
   Operands(const Rounds& rounds, const Problem& problem) : rounds_(rounds), problem_(problem) {}
 
   // Combines the operands of ranks [0, last) into `out`. This rank's operand is `mine`; those of the other
-  // ranks are in lane `lane` of `round`. Intermediate results are written to `spare`, which may equal `out`
-  // if `out` is not an operand.
+  // ranks are in lane `lane` of `round`. Intermediate results are written to `spare`. It may equal `out`,
+  // unless `out` holds the operand of a rank above 1.
   void combine(ScheduleBuilder& builder, std::uint64_t round, std::uint64_t lane, int last, const Slice& mine,
                const Slice& spare, const Slice& out) const {
     const auto operand = [&](int i) {
@@ -47,8 +47,8 @@ class Operands {
 // deep, p n copied or combined.
 //
 // A rank takes its own operand from its input, since other ranks that read its lane may hold the lane's cache
-// lines. It takes the operand from its lane only if the output overwrites the input before that (in place, on
-// ranks above 1).
+// lines. In place, that is impossible on ranks above 1: they overwrite the input with an intermediate result
+// before they need their operand. So these ranks take it from their lane.
 void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
   const Operands operands(rounds, problem);

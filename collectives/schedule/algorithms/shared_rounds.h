@@ -31,7 +31,7 @@ struct RoundsOptions {
   std::uint64_t count = 0;       // elements of the vector (or of the largest block)
   std::uint64_t lanes = 1;       // areas in each rank's window that a round fills
   std::uint64_t depth = 2;       // rounds whose areas are in the window at the same time
-  std::uint64_t lane_share = 1;  // a round covers as much of the vector as this many lanes hold
+  std::uint64_t lane_share = 1;  // a round covers this many lanes' worth of the vector
   bool repeatable = true;        // all rounds but the last have the same steps
 };
 

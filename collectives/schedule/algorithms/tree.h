@@ -18,10 +18,10 @@ struct TreeNode {
   int parent = -1;  // -1 at the root
   int first = 0;    // ranks [first, last) of this subtree
   int last = 0;
-  // Children with the largest subtrees come first. Of the children whose subtrees come from the same cut of
-  // the range, those to the left of this rank come before those to the right, and on each side the most
-  // distant child comes first. Algorithms merge the
-  // ranges of the children in reverse order. Then each range adjoins what has been merged already.
+  // Children from earlier cuts come first; their subtrees are larger. Of the children from one cut, those to
+  // the left of this rank come before those to the right, and on each side the most distant child comes
+  // first. Algorithms merge the children's ranges in reverse order, so that each range adjoins what has been
+  // merged already.
   std::vector<Child> children;
 };
 

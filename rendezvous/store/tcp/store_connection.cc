@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
 constexpr std::size_t write_step = std::size_t{1} << 20;
 
 // Requests up to this size are accepted even if large ones have used up the memory for requests. So ranks can
-// still meet: for that they send no larger requests.
+// still meet, since they need no larger requests for that.
 constexpr std::size_t small_request = std::size_t{64} << 10;
 // The buffer of a request up to this size is kept for the next request.
 constexpr std::size_t kept_buffer = 4096;

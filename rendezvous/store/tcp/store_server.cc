@@ -98,8 +98,8 @@ Result<Bound> bind_one(SocketAddress address, bool both_families) {
 
 Result<Bound> bind_port(const std::string& host, std::uint16_t port) {
   if (host.empty()) {
-    // If the port is in use, that is the error. If IPv6 fails for another reason, as on a host without IPv6,
-    // IPv4 is tried.
+    // One IPv6 socket serves both families. If its port is in use, IPv4 is not tried, and this fails. If it
+    // fails for another reason, as on a host without IPv6, IPv4 is tried.
     Result<Bound> all = bind_one(*parse_address("::", port), true);
     if (all.ok() || all.status().message().find("is in use") != std::string::npos) return all;
     return bind_one(*parse_address("0.0.0.0", port), false);

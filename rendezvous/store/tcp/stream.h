@@ -49,7 +49,7 @@ class Stream {
   // These fail with `timeout`, `peer_lost` or `aborted`.
   Status send(const void* data, std::size_t bytes, Deadline deadline);
   Status receive(void* data, std::size_t bytes, Deadline deadline);
-  // Appends to `data`. It grows as bytes arrive, and not by `bytes` at once.
+  // Appends to `data`. Enlarges it only as the bytes arrive, and does not reserve memory for all of them.
   Status receive(std::string& data, std::size_t bytes, Deadline deadline);
   // Waits for at least one byte, receives all bytes that have arrived, and returns their number.
   Result<std::size_t> receive_some(std::span<std::byte> place, Deadline deadline);

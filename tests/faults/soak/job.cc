@@ -82,8 +82,8 @@ bool Job::dies(int number) const {
   });
 }
 
-// Returns for how many looks a stopped rank stays stopped. Every stop of a rank lasts as long as its longest
-// one in the plan.
+// Returns how long a stopped rank stays stopped, as a number of looks at it. Every stop of a rank lasts as
+// long as the longest one that the plan has for that rank.
 int Job::pause_of(int number) const {
   int longest = 0;
   for (const Round& round : episode_.rounds) {

@@ -3,8 +3,8 @@
 // An episode is a job of 2 to 6 ranks. The actions and faults of each rank are drawn from the seed and
 // written to the log (stdout). The same seed gives the same log. `--plan` writes the log and runs nothing.
 //
-// If something goes wrong, stderr says what, and the exit status is 1. `--first N --episodes 1` repeats one
-// episode.
+// If something goes wrong, stderr says what, and the exit status is 1. `--seed S --first N --episodes 1`
+// repeats episode N.
 #include <chrono>
 #include <cstdio>
 #include <exception>

@@ -33,7 +33,7 @@ struct Fault {
     leave,     // the process ends without a goodbye
     pair,      // SIGKILL, and another SIGKILL to rank `second` while the survivors shrink
     abort,     // Communicator::abort, from another thread
-    late,      // makes no call; from that step on, all ranks' operations time out after `milliseconds`
+    late,      // makes no call; from that step on, all ranks give their operations `milliseconds`
     disagree,  // first makes a call that no other rank makes
     stop,      // SIGSTOP, and SIGCONT `milliseconds` later
     delay,     // makes its calls `milliseconds` late
@@ -55,8 +55,8 @@ struct Fault {
   std::string describe() const;
 };
 
-// `Round` ends with a barrier. If its fault ends the communicator, the communicator has failed on every rank
-// by then.
+// `Round` ends with a barrier. If its fault ends the communicator, every rank has noticed that at the end of
+// the round.
 struct Round {
   std::vector<Step> steps;
   Fault fault;

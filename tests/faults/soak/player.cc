@@ -192,8 +192,8 @@ void Player::run_split(const Step& step) {
   expect(problem.empty(), problem);
 }
 
-// Waits until `comm_` has failed, and returns its error. When `play` sees the first error, perhaps only a
-// communicator that was split from `comm_` has failed so far.
+// Waits until `comm_` has failed, and returns its error. The first error that `play` sees may come from a
+// communicator that was split from `comm_`, before `comm_` itself has failed.
 Status Player::cause() const {
   for (int i = 0; i < 20'000 && comm_.status().ok(); ++i) std::this_thread::sleep_for(milliseconds(1));
   return comm_.status();

@@ -32,7 +32,7 @@ class Player {
   const Episode episode_;
   Communicator comm_;
   const int rank_;         // in the world
-  std::vector<int> left_;  // world ranks, by rank in `comm_`
+  std::vector<int> left_;  // the world ranks of the remaining ranks, by rank in `comm_`
 };
 
 }  // namespace tutti::soak

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// A member that has nothing to do is polled fewer times than this. After that, it is no longer polled.
+// A member that has nothing to do is left alone after fewer polls than this.
 constexpr int many = 2000;
 
 class PollCounter final : public ActiveGroups::Member {

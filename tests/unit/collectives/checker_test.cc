@@ -137,9 +137,9 @@ bool remove_edge(Schedule& schedule, std::size_t edge) {
   return true;
 }
 
-// The builder leaves out dependencies that follow from others. In schedules as short as these, it keeps no
-// superfluous ones, so the checker must find an error if one is missing. (In longer schedules it may keep
-// some, since it looks only one step back.)
+// The builder leaves out dependencies that follow from others. In schedules as short as these, it leaves out
+// all of them, so the checker must find an error if any remaining dependency is removed. (In longer schedules
+// the builder may keep superfluous ones, since it looks only one step back.)
 TEST(ScheduleChecker, FindsEveryMissingDependency) {
   for (const char* name : {"recursive_doubling", "rabenseifner", "ring"}) {
     const ScheduleCase test(CollectiveKind::all_reduce, 4, 8, 0, false);

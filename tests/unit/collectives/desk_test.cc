@@ -25,7 +25,7 @@ struct Communicator final : ContextEvents {
   void on_peer_down(int, const Status&) override {}
 };
 
-// Callers use the rank that a failure blames as an index.
+// A failure blames a rank, and the number of this rank is used as an index.
 TEST(ControlDesk, AFailureBlamesNoRankThatDoesNotExist) {
   MemberWorld world(3);
   Communicator communicator;
@@ -46,7 +46,7 @@ TEST(ControlDesk, AFailureBlamesNoRankThatDoesNotExist) {
   world.mesh.detach(MemberWorld::context);
 }
 
-// A member can report failures of communicators that it has made up.
+// A member can report failures of communicators that do not exist.
 TEST(ControlDesk, FailuresOfUnknownCommunicatorsAreKeptUpToALimit) {
   MemberWorld world(3);
   constexpr std::uint32_t first = 100, last = 5000;

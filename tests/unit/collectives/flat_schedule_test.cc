@@ -42,8 +42,8 @@ TEST(FlatSchedule, HasTheStepsOfItsSchedule) {
   }
 }
 
-// Each operation runs three times. The second and third calls repeat the first, so no rank compares them with
-// the next rank's call.
+// Each operation runs three times. The second and third calls repeat the first, so a rank need not compare
+// them with another rank's calls at once.
 TEST(FlatSchedule, DoesWhatItsScheduleDoes) {
   constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce,     Kind::broadcast, Kind::all_gather,
                             Kind::reduce_scatter, Kind::all_to_all, Kind::gather,    Kind::scatter,

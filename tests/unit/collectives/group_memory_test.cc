@@ -132,8 +132,8 @@ TEST_F(GroupMemoryTest, OrdinaryMemoryIsZeroedToo) {
   for (std::size_t i = 0; i < memory.bytes(); ++i) ASSERT_EQ(memory.data()[i], std::byte{0});
 }
 
-// Rank 1 writes its vote itself. If rank 0 believed in a shorter buffer, it would access memory behind the
-// buffer's end.
+// Rank 1 writes its vote itself, and may claim a buffer that is shorter than the call needs. If rank 0
+// accepted it, rank 0 would access memory behind the buffer's end.
 TEST(RegistrationVotes, ForBuffersOfOtherSizesDoNotCount) {
   const std::vector<std::uint64_t> parts = {8192, 8192};
   std::vector<int> rings(2);

@@ -1,4 +1,5 @@
-// Tests how ranges of a host's memory are handed out and given back. One thread plays all ranks of a host.
+// Tests how ranges of a host's memory are handed out and given back. Most tests play all ranks of a host on
+// one thread.
 #include "collectives/group/host_memory.h"
 
 #include <algorithm>
@@ -115,8 +116,8 @@ TEST_F(HostMemoryTest, ARangeThatNobodyJoinsIsTakenBack) {
   EXPECT_EQ(host(0).room(), before);
 }
 
-// Every member can write into the whole segment. Here a member marks a range as free that no rank has joined
-// yet.
+// Every member can write into the whole segment. Here, before any rank has joined a range, a member marks the
+// range as free.
 TEST_F(HostMemoryTest, ARangeThatAMemberMarksAsFreeIsTakenBackOnce) {
   const std::int64_t before = host(0).room();
   const std::uint64_t place = *host(0).take(needed());

@@ -193,8 +193,8 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Both ranks broadcast as root, so neither waits for the other. Before a rank uses a slot again, it must
-// compare its call with the other rank's.
+// Both ranks broadcast as root, so neither waits for the other. A rank compares its first call with the other
+// rank's, so rank 1, which calls later, notices the mismatch.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);

@@ -82,8 +82,8 @@ TEST_F(ShrinkingTest, AMemberThatTakesTheHighestNumberLeavesNone) {
   }
 }
 
-// This rank accepts a proposal, but its time runs out before it learns of the commit. In its next attempt,
-// the leader answers with the decision of the first.
+// This rank accepts a proposal, but its time runs out before it learns of the commit. When it tries again,
+// the leader answers with the decision of the first attempt.
 TEST_F(ShrinkingTest, ADecisionOfAnEarlierAttemptIsAdopted) {
   const Members members(*world_.mesh, world_.topology, {1, 0, 2});  // world rank 1 leads
   Shrinking first(context, members, failure_, world_, {.attempt = 1});

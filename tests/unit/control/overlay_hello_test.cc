@@ -66,7 +66,8 @@ class OverlayHello : public ::testing::Test {
     bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return bytes;
   }
-  // Returns the hello of rank 0 to rank 1. The number of the job is in the hello that rank 1 sends to rank 2.
+  // Returns a valid hello of rank 0 to rank 1. It takes the job's number from the hello that rank 1 has sent
+  // to rank 2.
   Hello good() const {
     const auto own = decode_hello(hear(rank_two_));
     return {.to = 1, .job = own.value_or(Hello{}).job, .from_nonce = 10, .to_nonce = 11};
@@ -82,8 +83,8 @@ class OverlayHello : public ::testing::Test {
     }
     for (int i = 0; i < 10; ++i) turn();
   }
-  // Connects, says this hello and then that rank 2 is lost, if `accuses`. Returns the answer to the hello,
-  // or nothing if the connection was closed without one.
+  // Connects and says this hello. If `accuses`, then says that rank 2 is lost. Returns the answer to the
+  // hello, or nothing if the connection was closed without one.
   std::optional<Answer> answer_to(const Hello& hello, bool accuses) {
     Descriptor end(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const SocketAddress address = *tutti::parse_address("127.0.0.1", port_);
@@ -161,7 +162,8 @@ std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
 
-// A process that is turned away may keep its end open. The clock of rank 1 stands still.
+// A process that is turned away may keep its end open. The clock of rank 1 stands still, so no time limit of
+// rank 1 closes these connections.
 TEST_F(OverlayHello, ThatIsRefusedKeepsFewDescriptorsOpen) {
   Hello hello = good();
   hello.to_nonce ^= 1;

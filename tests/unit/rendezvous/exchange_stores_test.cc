@@ -1,4 +1,4 @@
-// Tests stores that misbehave.
+// Tests how ranks meet over stores that misbehave.
 #include <chrono>
 #include <future>
 #include <string>
@@ -57,8 +57,8 @@ class UsersStore : public Store {
   MemoryStore store_;
 };
 
-// `ForgetfulStore` answers a rank with that rank's own nonce, as if it had stored what the rank sends. It
-// never stores it.
+// `ForgetfulStore` never stores what a rank sends of itself. It answers with the rank's own nonce, as if an
+// earlier attempt of the rank were stored.
 class ForgetfulStore final : public UsersStore {
  public:
   Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired,

@@ -84,8 +84,8 @@ TEST_P(ExchangeWorlds, TheSameKeysServeAgain) {
   MemoryStore store;
   std::vector<std::thread> threads;
   std::vector<int> completed(static_cast<std::size_t>(GetParam()), 0);
-  // There is no barrier between rounds. So a fast rank finds keys of the last meeting, which other ranks have
-  // not left yet.
+  // There is no barrier between rounds. So a fast rank may find keys of the previous meeting, if other ranks
+  // have not left that meeting yet.
   for (int rank = 0; rank < GetParam(); ++rank) {
     threads.emplace_back([&, rank] {
       for (int round = 0; round < 10; ++round) {
@@ -354,7 +354,7 @@ TEST(Exchange, AMissingRankZeroIsNamed) {
   }
 }
 
-// The rank that gives up first counts as arrived, although it is gone when rank 0 times out.
+// Rank 1 gives up first, which ends the meeting for rank 0 as well. Rank 1 still counts as arrived.
 TEST(Exchange, ARankThatGivesUpIsNotMissing) {
   MemoryStore store;
   Outcome impatient = Status(Code::internal, "not run");

@@ -54,8 +54,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Checks that neither rank 0 nor another rank accepts the file at the path, that both say why, and that the
-// file remains.
+// Checks that neither rank 0 nor another rank accepts the file at the path, and that both say why.
 void expect_refused(const std::string& path, const std::string& why) {
   for (const Status& status : {read_session(path).status(), cannot_publish(path)}) {
     EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();

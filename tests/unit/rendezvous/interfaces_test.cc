@@ -77,7 +77,7 @@ TEST(Interfaces, DefaultRoutesToTheStore) {
   EXPECT_EQ(names(select_interfaces(host, {}, at("fd00::7"))), "eth0");
   EXPECT_EQ(names(select_interfaces(host, {}, at("127.0.0.1"))), "lo");
   EXPECT_EQ(names(select_interfaces(host, {}, at("127.0.1.1"))), "lo");
-  EXPECT_EQ(names(select_interfaces(host, {}, at("172.17.0.1"))), "eth0");  // docker0 is never chosen
+  EXPECT_EQ(names(select_interfaces(host, {}, at("172.17.0.1"))), "eth0");  // docker0 is never a default
   EXPECT_EQ(names(select_interfaces(host, {}, std::nullopt)), "eth0");
   const std::vector<Interface> lonely = {host[0], host[1]};
   EXPECT_EQ(names(select_interfaces(lonely, {}, std::nullopt)), "lo");

@@ -128,7 +128,7 @@ TEST(Pmi, WaitsForTheOthersNoLongerThanItMay) {
       const Status later = announcer.read(ample()).status();
       EXPECT_EQ(later.code(), Code::invalid_argument) << later.to_string();
       job.end();
-      EXPECT_EQ(job.farewells(), 0);  // without a farewell, mpiexec would end the job
+      EXPECT_EQ(job.farewells(), 0);  // so a real mpiexec would end the job
     }
   }
 }
@@ -189,7 +189,7 @@ TEST(Pmi, WhatIsNoLauncherIsOneClearError) {
   }
 }
 
-// A launcher may repeat what it refuses to keep.
+// If a launcher refuses to keep a value, its answer may contain that value.
 TEST(Pmi, ASessionThatTheLauncherRefusesIsNotShown) {
   std::array<int, 2> ends{-1, -1};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);

@@ -47,7 +47,7 @@ class Ticker {
   std::atomic<int> ticks_{0};
 };
 
-// Calls `pass_a_second` until the ticker ticks in one call more than `most_in_milliseconds` times. A loaded
+// Calls `pass_a_second` until the ticker ticks more than `most_in_milliseconds` times in one call. A loaded
 // machine may need several calls. Also checks that the driver slept between ticks.
 template <typename PassASecond>
 void expect_to_tick_in_microseconds(const Ticker& ticker, PassASecond pass_a_second) {

@@ -1,4 +1,4 @@
-// Tests peers that send something that is no bell, or a bell that cannot be rung.
+// Tests what ranks do if a peer sends something that is no bell, or a bell that cannot be rung.
 #include <fstream>
 #include <thread>
 

@@ -32,7 +32,7 @@ struct Group {
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wish.segment->memory().data()) % 4096, 0u);
     }
   }
-  // Checks that all ranks see what one rank writes.
+  // Checks that all ranks see what each rank writes.
   void expect_same_memory() {
     for (std::size_t i = 0; i < wishes.size(); ++i) {
       EXPECT_EQ(wishes[i].segment->memory()[i], std::byte{0});

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 constexpr microseconds longest(50);
 constexpr milliseconds a_slice(3);
 
-// Returns how many waits the policy lets pass without a spin before one that may spin.
+// Begins waits until one of them may spin. Returns how many had to do without a spin before that.
 int skipped(SpinPolicy& policy) {
   int waits = 0;
   while (policy.begin().count() == 0) ++waits;

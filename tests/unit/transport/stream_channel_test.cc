@@ -151,7 +151,7 @@ TEST(Stream, UnexpectedMessagesAreBounded) {
 }
 
 // While one message stays unclaimed, every other message still gets through if it fits into half of the
-// credit. (The receiver may hold up to half of the credit before it returns it.)
+// credit. (The receiver may collect up to half of the credit before it returns any.)
 TEST(Stream, CreditComesBackBeforeAnybodyStalls) {
   StreamPair pair(small_limits);
   TestSend held(100, 9999);

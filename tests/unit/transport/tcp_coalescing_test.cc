@@ -41,7 +41,7 @@ class Messages {
       recvs_.emplace_back(message_bytes, 0, conformance::collective(number)).driver = &world[1].driver;
     }
   }
-  // Rank 0's driving thread sends all messages, one after the other.
+  // Sends all messages, one after the other. Only rank 0's driving thread may call this.
   void send() {
     for (Send& send : sends_) world_[0].mesh.send(1, send);
   }
