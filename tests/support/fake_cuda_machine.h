@@ -102,6 +102,7 @@ class FakeMachine {
   std::shared_mutex copying;
   std::atomic<cuda::Outcome> broken{cuda::success};
   std::atomic<unsigned> copy_microseconds{0};
+  std::atomic<bool> holds_copies{false};
   std::atomic<int> copies{0};
   std::atomic<int> synchronisations{0};
 
