@@ -55,7 +55,7 @@ Outcome check(ncclComm& comm) {
   int device = -1;
   const bool current = cuCtxGetDevice(&device) == tutti::cuda::success && device == comm.device;
   const std::lock_guard lock(comm.mutex);
-  if (!comm.initialized || comm.waiting != nullptr || !current) return invalid_usage;
+  if (!comm.initialized || comm.finalized || comm.waiting != nullptr || !current) return invalid_usage;
   return comm.error;
 }
 
@@ -109,6 +109,13 @@ bool is_busy(ncclComm& comm) {
   if (cuCtxGetDevice(&device) != tutti::cuda::success) return false;
   const std::lock_guard lock(comm.mutex);
   return std::ranges::any_of(comm.launched, [](const auto& each) { return !each->over(); });
+}
+
+void end(Comm comm) {
+  for (const ncclComm::Operation& operation : comm->operations) fake_nccl().operations -= operation.exists;
+  fake_nccl().registrations -= comm->registrations;
+  delete comm;
+  --fake_nccl().communicators;
 }
 
 }  // namespace
@@ -171,7 +178,22 @@ Outcome ncclCommGetAsyncError(Comm comm, Outcome* error) {
   if (!comm->initialized) comm->initialized = comm->channels.complete();
   if (!comm->initialized) return success;
   if (comm->waiting != nullptr) launch(comm, comm->waiting_for, std::exchange(comm->waiting, nullptr));
-  *error = comm->error;
+  *error = comm->finalized && !comm->channels.all_leave() ? in_progress : comm->error;
+  return success;
+}
+
+// The communicator is in progress until all ranks have called this function.
+Outcome ncclCommFinalize(Comm comm) {
+  if (const Outcome usable = check(*comm); usable != success) return usable;
+  const std::lock_guard lock(comm->mutex);
+  comm->finalized = true;
+  comm->channels.leave();
+  return in_progress;
+}
+
+Outcome ncclCommDestroy(Comm comm) {
+  if (!comm->finalized || is_busy(*comm)) return invalid_usage;
+  end(comm);
   return success;
 }
 
@@ -180,9 +202,7 @@ Outcome ncclCommAbort(Comm comm) {
   comm->aborted = true;
   while (fake_nccl().abort_blocks || is_busy(*comm))
     std::this_thread::sleep_for(std::chrono::microseconds(100));
-  for (const ncclComm::Operation& operation : comm->operations) fake_nccl().operations -= operation.exists;
-  delete comm;
-  --fake_nccl().communicators;
+  end(comm);
   --fake_nccl().aborting;
   return success;
 }
@@ -315,6 +335,7 @@ Outcome ncclCommRegister(Comm comm, void* memory, std::size_t bytes, void** hand
   if (const Outcome usable = check(*comm); usable != success) return usable;
   if (host(memory, bytes) == nullptr) return invalid_argument;
   ++fake_nccl().registrations;
+  ++comm->registrations;
   *handle = memory;
   return success;
 }
@@ -322,6 +343,7 @@ Outcome ncclCommRegister(Comm comm, void* memory, std::size_t bytes, void** hand
 Outcome ncclCommDeregister(Comm comm, void*) {
   if (const Outcome usable = check(*comm); usable != success) return usable;
   --fake_nccl().registrations;
+  --comm->registrations;
   return success;
 }
 

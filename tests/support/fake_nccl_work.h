@@ -31,12 +31,14 @@ struct ncclComm {
 
   std::mutex mutex;  // guards the following members
   bool initialized = false;
+  bool finalized = false;
   int queries_left = 0;                             // until the communicator is no longer in progress
   std::shared_ptr<tutti::test::FakeWork> waiting;   // for that; null: nothing
   tutti::cuda::StreamHandle waiting_for = nullptr;  // the stream into which it will be put
   std::vector<std::shared_ptr<tutti::test::FakeWork>> launched;
   tutti::nccl::Outcome error = tutti::nccl::success;
   int calls = 0;
+  std::atomic<int> registrations{0};
   struct Operation {
     bool exists = true;
     std::vector<std::byte> factor;

@@ -71,6 +71,8 @@ TEST(NcclApi, TheFunctionsAreThoseOfTheHeader) {
   EXPECT_TRUE(agree(ours.GetUniqueId, &ncclGetUniqueId));
   EXPECT_TRUE(agree(ours.CommInitRankConfig, &ncclCommInitRankConfig));
   EXPECT_TRUE(agree(ours.CommGetAsyncError, &ncclCommGetAsyncError));
+  EXPECT_TRUE(agree(ours.CommFinalize, &ncclCommFinalize));
+  EXPECT_TRUE(agree(ours.CommDestroy, &ncclCommDestroy));
   EXPECT_TRUE(agree(ours.CommAbort, &ncclCommAbort));
   EXPECT_TRUE(agree(ours.GroupStart, &ncclGroupStart));
   EXPECT_TRUE(agree(ours.GroupEnd, &ncclGroupEnd));
