@@ -8,6 +8,7 @@
 
 #include "control/liveness/liveness.h"
 #include "tests/support/late_transport.h"
+#include "tests/support/mirrored_offload.h"
 #include "tests/support/reference_offload.h"
 #include "transport/inproc/factory.h"
 #include "transport/shm/factory.h"
@@ -44,11 +45,10 @@ void on_each(std::size_t count, Body body) {
 }  // namespace
 
 Cluster::Cluster(int size, ClusterOptions options) {
-  const bool offloaded = options.transport == "offload";
-  if (offloaded) {
-    options.transport = "inproc";
-    options.offloads = reference_offloads({.host_memory = true});
-  }
+  const bool offloaded = options.transport == "offload" || options.transport == "staged";
+  if (options.transport == "offload") options.offloads = reference_offloads({.host_memory = true});
+  if (options.transport == "staged") options.offloads = mirrored_staged_offloads();
+  if (offloaded) options.transport = "inproc";
   const bool shared = options.transport == "shared" || options.transport == "shm";
   if (options.transport == "shared") options.transport = "inproc";
   const auto count = static_cast<std::size_t>(size);

@@ -17,14 +17,15 @@ inline const std::vector<std::string>& all_transports() {
 
 // Returns every way in which the ranks of a `Cluster` can be connected, for tests that run over all of them.
 inline const std::vector<std::string>& all_connections() {
-  static const std::vector<std::string> names = {"inproc", "tcp", "shared", "shm", "late", "offload"};
+  static const std::vector<std::string> names = {"inproc", "tcp",     "shared", "shm",
+                                                 "late",   "offload", "staged"};
   return names;
 }
 
 struct ClusterOptions {
   // One of `all_connections`. "shared" is inproc with shared memory, and "late" is inproc in a
-  // `LateTransport`. "offload" is inproc with a `ReferenceOffload` that takes host memory. The constructor of
-  // `Cluster` opens the session of this offload.
+  // `LateTransport`. "offload" is inproc with a `ReferenceOffload` that takes host memory; "staged" is inproc
+  // with `mirrored_staged_offloads`. The constructor of `Cluster` opens the sessions of these offloads.
   std::string transport = "inproc";
   MessageLimits limits = {};
   std::string algorithms = {};  // as in TUTTI_ALGORITHM

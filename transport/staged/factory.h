@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "transport/offload/offload.h"
+#include "transport/staged/options.h"
+
+namespace tutti::staged {
+
+// Makes the staged offload of a rank. Fails with `unsupported` if there is no driver. Whether the driver
+// works, and finds a device, is known only when a session is opened.
+Result<std::unique_ptr<Offload>> create(const Options& options);
+
+}  // namespace tutti::staged

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "transport/cuda/api.h"
+#include "transport/offload/offload.h"
+
+namespace tutti::staged {
+
+// A `StagedOffload` carries out every collective on the memory of CUDA devices: the elements are copied to
+// the host, an ordinary collective runs there, and the result is copied back (docs/gpu.md).
+class StagedOffload final : public Offload {
+ public:
+  StagedOffload(const cuda::Api& api, std::size_t piece_bytes) : api_(api), piece_bytes_(piece_bytes) {}
+
+  std::string_view name() const override { return "staged"; }
+  std::string facts() const override;
+  Status fits(std::span<const PeerInfo* const>) const override { return {}; }
+  Status takes(const Fingerprint&) const override { return {}; }
+  Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
+
+ private:
+  const cuda::Api& api_;
+  const std::size_t piece_bytes_;
+};
+
+}  // namespace tutti::staged
