@@ -76,8 +76,8 @@ TEST_P(NcclOfSize, DeviceAndHostOperationsTakeTurns) {
       on_host.wait();
       on_device.wait();
       ASSERT_EQ(here[0], comm.size() - 1 + i);
-      ASSERT_EQ(there.view()[0],
-                static_cast<float>(comm.size() * (comm.size() - 1) / 2 + comm.size() * (i % 1000)));
+      const int sum = comm.size() * (comm.size() - 1) / 2 + comm.size() * (i % 1000);
+      ASSERT_EQ(there.view()[0], static_cast<float>(sum));
     }
   });
 }

@@ -120,8 +120,6 @@ void end(Comm comm) {
 
 }  // namespace
 
-extern "C" {
-
 FakeNccl& fake_nccl() {
   static FakeNccl controls;
   return controls;
@@ -131,6 +129,8 @@ void fake_nccl_reset() {
   std::destroy_at(&fake_nccl());
   std::construct_at(&fake_nccl());
 }
+
+extern "C" {
 
 Outcome ncclGetVersion(int* version) {
   *version = fake_nccl().version;

@@ -50,9 +50,11 @@ TEST(NcclApi, TheRealLibraryHasAllFunctions) {
 // Returns whether values of both types are passed in the same way.
 template <typename Ours, typename Theirs>
 constexpr bool alike() {
-  if (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>)
+  if constexpr (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>) {
     return std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>;
-  return std::is_class_v<Ours> == std::is_class_v<Theirs> && sizeof(Ours) == sizeof(Theirs);
+  } else {
+    return std::is_class_v<Ours> == std::is_class_v<Theirs> && sizeof(Ours) == sizeof(Theirs);
+  }
 }
 
 template <typename OurResult, typename... Ours, typename TheirResult, typename... Theirs>
