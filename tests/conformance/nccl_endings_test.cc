@@ -92,6 +92,7 @@ TEST_P(NcclEnding, AFailureOfADeviceIsNamed) {
     if (comm.rank() == 0) fake_cuda_break(700);
     const Status failed = sum_on_device(comm, mine);
     EXPECT_EQ(failed.code(), Code::aborted) << failed.to_string();
+    EXPECT_THAT(failed.message(), HasSubstr("nccl: CUDA device"));
     EXPECT_THAT(failed.message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
     comm = Communicator();
   });

@@ -102,6 +102,21 @@ TEST_P(NcclOfMany, ManyCallsInFlight) {
   });
 }
 
+TEST_P(NcclOfMany, NoThreadWaitsForTheDevice) {
+  Cluster ranks(GetParam(), options());
+  ranks.run([](Communicator& comm) {
+    const DeviceStream stream(comm.rank());
+    const DeviceArray<float> data(comm.rank(), std::vector<float>(1000, 1));
+    for (int i = 0; i < 20; ++i) {
+      Work work = comm.all_reduce(data.buffer(), ReduceOp::max, {.stream = stream.handle()});
+      work.wait_on(stream.handle());
+      work.wait();
+    }
+    EXPECT_EQ(fake_cuda_counts().host_synchronisations, 0);
+    comm.barrier().wait();  // the destructors synchronise
+  });
+}
+
 // --- calls that differ ---
 
 TEST_P(NcclOfMany, SumAgainstMaxIsAMismatchOnAllRanks) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 
 namespace tutti::nccl {
@@ -238,7 +239,8 @@ void Session::abort(const Status& why) {
 void Session::fail(const Status& error) {
   const Result<EventPtr> event = take_event();
   const Status device = event.ok() ? (*event)->record(stream_->handle()) : event.status();
-  close(device.ok() ? error : device);
+  const std::string name = "CUDA device " + std::to_string(lane_->device().number());
+  close(device.ok() ? error : device.with_context(name));
 }
 
 void Session::close(const Status& why) {
