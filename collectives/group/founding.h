@@ -22,9 +22,9 @@ struct Vote {
 };
 inline constexpr std::size_t vote_words = sizeof(Vote) / sizeof(std::int64_t);
 
-// A `Founding` is one rank's part in making new communicators: `Communicator::split` and
-// `Communicator::group`. The voters agree on the members of each new communicator, on a context number that
-// none of them has used, and on the memory that the members share (docs/seams/communicators.md).
+// A `Founding` is one rank's part in making new communicators: `Communicator::split`, `Communicator::group`
+// and `OffloadPeers::host_calls`. The voters agree on the members of each new communicator, on a context
+// number that none of them has used, and on the memory that the members share (docs/seams/communicators.md).
 //
 // The functions are collective among the voters: they block, and throw `Error` on failure.
 class Founding {

@@ -168,6 +168,24 @@ TEST_P(StagedEnding, AStreamDoesNotWaitForAnAbortedCall) {
   });
 }
 
+// The copies stand for copies that wait behind the stream in a queue of the device.
+TEST_P(StagedEnding, AStreamDoesNotWaitForEverForTheCopiesOfAnAbortedCall) {
+  run_open(options(), [&](Communicator& comm) {
+    const Array data(comm.rank() % 2, std::vector<float>(100, 1));
+    const auto stream = stream_of(data);
+    fake_cuda_hold_copies(true);
+    meet();
+    Work work = sum(comm, data);
+    work.wait_on(stream->handle());
+    meet();
+    comm.abort("enough");
+    EXPECT_EQ(data.device().api().StreamSynchronize(stream->handle()), cuda::success);
+    meet();
+    fake_cuda_hold_copies(false);
+    EXPECT_EQ(outcome(work).code(), Code::aborted);
+  });
+}
+
 TEST_P(StagedEndingOfMany, HostAgainstDeviceIsAMismatchOnAllRanks) {
   run_open(options(), [](Communicator& comm) {
     const Array there(comm.rank() % 2, {1, 2});

@@ -83,6 +83,7 @@ void fake_cuda_reset(int devices) {
   m.failures.clear();
   m.broken = success;
   m.copy_microseconds = 0;
+  m.holds_copies = false;
   m.copies = m.synchronisations = 0;
 }
 
@@ -96,9 +97,14 @@ void fake_cuda_fail(const char* function, int n, Outcome error) {
   machine().failures[function] = {n, error};
 }
 
-void fake_cuda_break(Outcome error) { machine().broken = error; }
+void fake_cuda_break(Outcome error) {
+  const std::lock_guard lock(machine().copying);
+  machine().broken = error;
+}
 
 void fake_cuda_slow_copies(unsigned microseconds) { machine().copy_microseconds = microseconds; }
+
+void fake_cuda_hold_copies(bool hold) { machine().holds_copies = hold; }
 
 void* fake_cuda_host_address(Address address, std::size_t bytes) {
   return machine().memory.is_of_device(address) ? machine().memory.view(address, bytes) : nullptr;

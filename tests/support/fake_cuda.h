@@ -38,6 +38,8 @@ void fake_cuda_fail(const char* function, int n, tutti::cuda::Outcome error);
 void fake_cuda_break(tutti::cuda::Outcome error);
 // Makes each copy of a stream take at least this long: the copy pauses half-way.
 void fake_cuda_slow_copies(unsigned microseconds);
+// Makes the copies of streams wait until this is called again with `false`.
+void fake_cuda_hold_copies(bool hold);
 // Returns where the host may access the memory at an address of a device, or null if `bytes` bytes have not
 // been allocated there.
 void* fake_cuda_host_address(tutti::cuda::Address address, std::size_t bytes);

@@ -89,6 +89,8 @@ cuda::Outcome FakeMachine::synchronise(cuda::StreamHandle handle) {
 }
 
 cuda::Outcome FakeMachine::copy(cuda::Address to, cuda::Address from, std::size_t bytes) {
+  while (holds_copies) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  const std::shared_lock lock(copying);
   std::byte* const target = memory.view(to, bytes);
   const std::byte* const source = memory.view(from, bytes);
   if (target == nullptr || source == nullptr) return invalid_value;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -97,8 +98,11 @@ class FakeMachine {
   };
   std::map<std::string, Failure> failures;  // by function
   FakeMemory memory;
+  // A copy holds `copying` (shared), so that no copy is under way once the devices are broken.
+  std::shared_mutex copying;
   std::atomic<cuda::Outcome> broken{cuda::success};
   std::atomic<unsigned> copy_microseconds{0};
+  std::atomic<bool> holds_copies{false};
   std::atomic<int> copies{0};
   std::atomic<int> synchronisations{0};
 

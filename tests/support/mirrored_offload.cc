@@ -95,6 +95,9 @@ class MirroredSession final : public OffloadSession {
     return Status(Code::unsupported, "the result is on the host before a stream could see it");
   }
   bool poll() override { return session_->poll(); }
+  bool prepare_sleep() override { return session_->prepare_sleep(); }
+  void cancel_sleep() override { session_->cancel_sleep(); }
+  bool expects_memory() const override { return session_->expects_memory(); }
   Deadline next_deadline() const override { return session_->next_deadline(); }
 
  private:

@@ -118,10 +118,13 @@ bool Pipeline::is_copying() const {
   });
 }
 
-// If the device has failed, it copies nothing any more.
+// A device that has failed answers every question with an error, and copies nothing any more.
 bool Pipeline::has_copied(Slot& slot) {
-  const Result<bool> happened = slot.copied->happened();
-  if (!happened.ok()) fail(happened.status());
+  Result<bool> happened = slot.copied->happened();
+  if (!happened.ok()) {
+    fail(happened.status());
+    happened = slot.copied->happened();
+  }
   return !happened.ok() || *happened;
 }
 

@@ -12,6 +12,9 @@ namespace {
 
 // While the device works, it is asked this often whether it is done.
 constexpr std::chrono::microseconds poll_interval{20};
+// After a failure, streams wait this long for the copies that are still under way. A copy may itself wait for
+// such a stream, since streams share the device's queues. Then neither could ever end.
+constexpr std::chrono::seconds patience{1};
 constexpr std::size_t largest_element = 8;
 
 }  // namespace
@@ -110,6 +113,7 @@ bool Session::poll() {
   const cuda::Device::Current current(*device_);
   bool any = take_new_calls();
   while (move_on()) any = true;
+  if (!pipeline_->failure().ok()) lose_patience();
   const bool awaits_event = starting_ < calls_.size() && calls_[starting_]->before != nullptr;
   watches_device_ = awaits_event || pipeline_->is_copying();
   return any;
@@ -165,19 +169,29 @@ bool Session::is_over(const StagedCall& call) const {
   return !pipeline_->failure().ok() || (call.pieces && call.started == *call.pieces);
 }
 
-// The word is advanced before the call is reported: after that, no stream may be made to wait.
+// Streams go on before the call is reported: after that, no stream may be made to wait.
 bool Session::report_calls() {
   bool any = false;
   for (; !calls_.empty() && is_over(*calls_.front()); any = true) {
     const bool fully_started = starting_ != 0;
     OffloadCall& call = *calls_.front()->call;
+    release_streams(calls_.front()->number);
     calls_.pop_front();
     if (fully_started) --starting_;
-    word_->advance();
     --open_calls_;
     call.done(call, pipeline_->failure());
   }
   return any;
+}
+
+void Session::release_streams(std::uint32_t number) {
+  while (static_cast<std::int32_t>(number - word_->value()) > 0) word_->advance();
+}
+
+void Session::lose_patience() {
+  if (patience_.is_never()) patience_ = Deadline::after(patience);
+  if (!patience_.expired() || calls_.empty()) return;
+  release_streams(calls_.back()->number);
 }
 
 }  // namespace tutti::staged

@@ -43,6 +43,10 @@ class Session final : public OffloadSession {
   bool move_on();
   bool start_pieces();
   bool report_calls();
+  // Lets streams go on that wait for this call or an earlier one.
+  void release_streams(std::uint32_t number);
+  // Lets all streams go on if a failure has happened long ago.
+  void lose_patience();
   Result<bool> may_begin(StagedCall& call);
   bool is_over(const StagedCall& call) const;
 
@@ -61,6 +65,7 @@ class Session final : public OffloadSession {
   Calls calls_;
   std::size_t starting_ = 0;  // the first of `calls_` whose pieces have not all been started
   bool watches_device_ = false;
+  Deadline patience_ = Deadline::never();  // until when streams wait for calls that have failed
 };
 
 }  // namespace tutti::staged
