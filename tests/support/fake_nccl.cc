@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -102,20 +103,33 @@ void launch(Comm comm, StreamHandle stream, const std::shared_ptr<FakeWork>& wor
   if (cuLaunchHostFunc(stream, run, work.get()) != tutti::cuda::success) comm->launched.pop_back();
 }
 
-// Returns whether a stream may still do work of the communicator. After an error, the device does nothing
+bool device_works() {
+  int device = -1;
+  return cuCtxGetDevice(&device) == tutti::cuda::success;
+}
+
+// Returns whether a stream may still do work of the communicator. After an error, a device begins nothing
 // more.
 bool is_busy(ncclComm& comm) {
-  int device = -1;
-  if (cuCtxGetDevice(&device) != tutti::cuda::success) return false;
+  const bool works = device_works();
   const std::lock_guard lock(comm.mutex);
-  return std::ranges::any_of(comm.launched, [](const auto& each) { return !each->over(); });
+  return std::ranges::any_of(comm.launched,
+                             [&](const auto& each) { return !each->over() && (works || each->begun()); });
 }
 
 void end(Comm comm) {
   for (const ncclComm::Operation& operation : comm->operations) fake_nccl().operations -= operation.exists;
   fake_nccl().registrations -= comm->registrations;
-  delete comm;
   --fake_nccl().communicators;
+  if (device_works()) {
+    delete comm;
+  } else {
+    // A stream may be about to begin some work after all, so the communicator continues to exist.
+    static std::mutex mutex;
+    static auto& kept = *new std::vector<Comm>;
+    const std::lock_guard lock(mutex);
+    kept.push_back(comm);
+  }
 }
 
 }  // namespace

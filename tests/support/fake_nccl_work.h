@@ -68,12 +68,14 @@ class FakeWork {
 
   // Does the work, and waits for the other ranks. Returns early if the communicator is aborted.
   void run();
-  // Returns whether `run` has ended.
+  // Return whether `run` has begun, and whether it has ended.
+  bool begun() const { return begun_; }
   bool over() const { return over_; }
 
  private:
   ncclComm& comm_;
   bool hangs_ = false;
+  std::atomic<bool> begun_{false};
   std::atomic<bool> over_{false};
   std::vector<FakeTransfer> transfers_;
   std::vector<std::function<void()>> before_;  // run before the transfers, and the next ones after them
