@@ -1,11 +1,11 @@
 // Tests how calls end that the fake NCCL carries out: by errors, timeouts and aborts, and with streams.
 
-#include <atomic>
+#include <algorithm>
 #include <barrier>
 #include <chrono>
-#include <latch>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -38,7 +38,7 @@ TEST_P(NcclEnding, AnErrorWhenACallIsIssuedFailsTheCommunicatorOnAll) {
   Cluster ranks(3, options());
   std::barrier together(3);
   ranks.run([&](Communicator& comm) {
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
     EXPECT_TRUE(sum_on_device(comm, memory).ok());
     together.arrive_and_wait();
     for (int i = 0; i < 2; ++i) {
@@ -56,7 +56,7 @@ TEST_P(NcclEnding, AnAsynchronousErrorIsTheOneCauseOnAllRanks) {
   Cluster ranks(4, options());
   std::barrier together(4);
   ranks.run([&](Communicator& comm) {
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
     EXPECT_TRUE(sum_on_device(comm, memory).ok());
     together.arrive_and_wait();
     const Status failed = sum_on_device(comm, memory);
@@ -73,7 +73,7 @@ TEST_P(NcclEnding, ARemoteErrorIsReportedIfNobodyKnowsBetter) {
   fake_nccl().failure.rank = 0;
   Cluster ranks(2, options());
   ranks.run([&](Communicator& comm) {
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
     const Status failed = sum_on_device(comm, memory);
     EXPECT_EQ(failed.code(), Code::aborted) << failed.to_string();
     EXPECT_EQ(failed.peer(), 0);
@@ -84,14 +84,15 @@ TEST_P(NcclEnding, ARemoteErrorIsReportedIfNobodyKnowsBetter) {
 TEST_P(NcclEnding, AFailureOfADeviceIsNamed) {
   Cluster ranks(2, options());
   std::barrier together(2);
-  std::optional<DeviceMemory> memory[2];
+  std::optional<DeviceArray<float>> memory[2];
   ranks.run([&](Communicator& comm) {
-    DeviceMemory& mine = memory[comm.rank()].emplace(comm.rank(), std::vector<float>(3, 1));
+    DeviceArray<float>& mine = memory[comm.rank()].emplace(comm.rank(), std::vector<float>(3, 1));
     EXPECT_TRUE(sum_on_device(comm, mine).ok());
     together.arrive_and_wait();
     if (comm.rank() == 0) fake_cuda_break(700);
     const Status failed = sum_on_device(comm, mine);
     EXPECT_EQ(failed.code(), Code::aborted) << failed.to_string();
+    EXPECT_THAT(failed.message(), HasSubstr("nccl: CUDA device"));
     EXPECT_THAT(failed.message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
     comm = Communicator();
   });
@@ -106,11 +107,11 @@ TEST_P(NcclEnding, ACallThatHangsTimesOutWhileNcclAborts) {
   std::barrier together(3);
   ranks.run([&](Communicator& comm) {
     Communicator hanging = std::move(*comm.split(0));
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
     EXPECT_TRUE(sum_on_device(hanging, memory).ok());
     together.arrive_and_wait();
     const CallOptions soon{.timeout = milliseconds(300)};
-    const Work hangs = hanging.all_reduce(memory.floats(), ReduceOp::sum, soon);
+    const Work hangs = hanging.all_reduce(memory.buffer(), ReduceOp::sum, soon);
     while (fake_nccl().aborting < 3) comm.progress();
     for (int i = 0; i < 10; ++i) comm.barrier().wait();
     EXPECT_FALSE(hangs.done()) << "NCCL may still use the memory";
@@ -126,11 +127,11 @@ TEST_P(NcclEnding, MemoryIsFreeAfterWaitWhenTheCommunicatorIsAborted) {
   for (int round = 0; round < 5; ++round) {
     Cluster ranks(3, options());
     ranks.run([round](Communicator& comm) {
-      std::vector<std::unique_ptr<DeviceMemory>> memory;
+      std::vector<std::unique_ptr<DeviceArray<float>>> memory;
       std::vector<Work> works;
       for (int i = 0; i < 100; ++i) {
-        memory.push_back(std::make_unique<DeviceMemory>(comm.rank(), std::vector<float>(5'000, 1)));
-        works.push_back(comm.all_reduce(memory.back()->floats(), ReduceOp::sum));
+        memory.push_back(std::make_unique<DeviceArray<float>>(comm.rank(), std::vector<float>(5'000, 1)));
+        works.push_back(comm.all_reduce(memory.back()->buffer(), ReduceOp::sum));
       }
       if (comm.rank() == round % 3) comm.abort("enough");
       for (std::size_t i = 0; i < works.size(); ++i) {
@@ -146,14 +147,14 @@ TEST_P(NcclEnding, ACommunicatorIsDestroyedWithCallsInFlight) {
   Cluster ranks(3, options());
   std::barrier together(3);
   ranks.run([&](Communicator& comm) {
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
     EXPECT_TRUE(sum_on_device(comm, memory).ok());
     together.arrive_and_wait();
-    std::vector<std::unique_ptr<DeviceMemory>> more;
+    std::vector<std::unique_ptr<DeviceArray<float>>> more;
     std::vector<Work> works;
     for (int i = 0; i < 10; ++i) {
-      more.push_back(std::make_unique<DeviceMemory>(comm.rank(), std::vector<float>(50'000, 1)));
-      works.push_back(comm.all_reduce(more.back()->floats(), ReduceOp::sum));
+      more.push_back(std::make_unique<DeviceArray<float>>(comm.rank(), std::vector<float>(50'000, 1)));
+      works.push_back(comm.all_reduce(more.back()->buffer(), ReduceOp::sum));
     }
     comm = Communicator();
     for (const Work& work : works) EXPECT_TRUE(work.done());
@@ -168,7 +169,7 @@ TEST_P(NcclEnding, RanksThatNcclDoesNotConnectTimeOut) {
   fake_nccl().abort_blocks = true;
   Cluster ranks(2, options(milliseconds(400)));
   ranks.run([](Communicator& comm) {
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
     const Status late = sum_on_device(comm, memory);
     EXPECT_EQ(late.code(), Code::timeout) << late.to_string();
     EXPECT_THAT(late.message(), testing::AnyOf(HasSubstr("NCCL has not connected the ranks in time"),
@@ -180,8 +181,8 @@ TEST_P(NcclEnding, RanksThatNcclDoesNotConnectTimeOut) {
 TEST_P(NcclEnding, ADeviceThatDoesNotExistIsNamed) {
   Cluster ranks(2, options());
   ranks.run([](Communicator& comm) {
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
-    Buffer buffer = memory.floats();
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
+    Buffer buffer = memory.buffer();
     if (comm.rank() == 1) buffer.memory = Memory::cuda(99);
     const Status failed = outcome(comm.all_reduce(buffer, ReduceOp::sum));
     EXPECT_EQ(failed.code(), Code::invalid_argument) << failed.to_string();
@@ -199,7 +200,7 @@ TEST_P(NcclEnding, SurvivorsOpenASessionAnew) {
     Cluster ranks(size, with_control);
     std::barrier together(size);
     ranks.run([&](Communicator& comm) {
-      DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+      DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
       EXPECT_TRUE(sum_on_device(comm, memory).ok());
       together.arrive_and_wait();
       if (comm.rank() == size - 1) {
@@ -210,10 +211,10 @@ TEST_P(NcclEnding, SurvivorsOpenASessionAnew) {
       Shrunk shrunk = comm.shrink(1);
       Communicator& rest = shrunk.communicator;
       ASSERT_EQ(rest.size(), size - 1);
-      DeviceMemory again(comm.rank(), std::vector<float>(3, 1));
+      DeviceArray<float> again(comm.rank(), std::vector<float>(3, 1));
       const Status sum = sum_on_device(rest, again);
       EXPECT_TRUE(sum.ok()) << sum.to_string();
-      EXPECT_EQ(again.first(), static_cast<float>(size - 1));
+      EXPECT_EQ(again.view()[0], static_cast<float>(size - 1));
     });
   }
 }
@@ -222,7 +223,7 @@ TEST_P(NcclEnding, ARankThatDoesNotMakeTheCallIsNamed) {
   Cluster ranks(3, options(milliseconds(400)));
   std::barrier together(3);
   ranks.run([&](Communicator& comm) {
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
     EXPECT_TRUE(sum_on_device(comm, memory).ok());
     together.arrive_and_wait();
     if (comm.rank() == 2) return;
@@ -235,20 +236,17 @@ TEST_P(NcclEnding, ARankThatDoesNotMakeTheCallIsNamed) {
 // --- streams ---
 
 struct Filling {
-  std::byte* at;
-  std::size_t count;
+  std::span<float> elements;
   float value;
 };
 
-// Makes the stream fill the memory, slowly.
+// Makes the stream fill an array, slowly.
 void fill(const DeviceStream& stream, Filling& filling) {
   stream.add(
       [](void* data) {
-        const auto& [at, count, value] = *static_cast<Filling*>(data);
+        const Filling& what = *static_cast<Filling*>(data);
         std::this_thread::sleep_for(milliseconds(2));
-        const auto address = reinterpret_cast<cuda::Address>(at);
-        auto* const elements = static_cast<float*>(fake_cuda_host_address(address, count * sizeof(float)));
-        for (std::size_t i = 0; i < count; ++i) elements[i] = value;
+        std::ranges::fill(what.elements, what.value);
       },
       &filling);
 }
@@ -257,20 +255,22 @@ TEST_P(NcclEnding, ACallFollowsItsStreamAndAStreamWaitsForTheCall) {
   Cluster ranks(2, options());
   ranks.run([](Communicator& comm) {
     DeviceStream stream(comm.rank());
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 0));
-    DeviceMemory result(comm.rank(), std::vector<float>(3, 0));
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 0));
+    DeviceArray<float> result(comm.rank(), std::vector<float>(3, 0));
     for (int i = 1; i <= 20; ++i) {
-      Filling filling{memory.at(0), 3, static_cast<float>(i)};
+      Filling filling{memory.view(), static_cast<float>(i)};
       fill(stream, filling);
-      Work work = comm.all_reduce(memory.floats(), ReduceOp::sum, {.stream = stream.handle()});
+      Work work = comm.all_reduce(memory.buffer(), ReduceOp::sum, {.stream = stream.handle()});
       work.wait_on(stream.handle());
       const cuda::Api& driver = **cuda::load(TUTTI_FAKE_CUDA);
-      const auto address = [](const DeviceMemory& of) { return reinterpret_cast<cuda::Address>(of.at(0)); };
+      const auto address = [](const DeviceArray<float>& of) {
+        return reinterpret_cast<cuda::Address>(of.buffer().data);
+      };
       EXPECT_EQ(driver.MemcpyAsync(address(result), address(memory), 3 * sizeof(float),
                                    static_cast<cuda::StreamHandle>(stream.handle())),
                 cuda::success);
       stream.synchronise();
-      EXPECT_EQ(result.first(), static_cast<float>(2 * i));
+      EXPECT_EQ(result.view()[0], static_cast<float>(2 * i));
       work.wait();
       work.wait_on(stream.handle());
     }
@@ -282,15 +282,15 @@ TEST_P(NcclEnding, AStreamWaitsForACallThatHasNotBeenIssued) {
   Cluster ranks(2, options());
   ranks.run([](Communicator& comm) {
     DeviceStream stream(comm.rank());
-    std::vector<std::unique_ptr<DeviceMemory>> memory;
+    std::vector<std::unique_ptr<DeviceArray<float>>> memory;
     std::vector<Work> works;
     for (int i = 0; i < 150; ++i) {
-      memory.push_back(std::make_unique<DeviceMemory>(comm.rank(), std::vector<float>(3, 1)));
-      works.push_back(comm.all_reduce(memory.back()->floats(), ReduceOp::sum));
+      memory.push_back(std::make_unique<DeviceArray<float>>(comm.rank(), std::vector<float>(3, 1)));
+      works.push_back(comm.all_reduce(memory.back()->buffer(), ReduceOp::sum));
     }
     works.back().wait_on(stream.handle());
     stream.synchronise();
-    EXPECT_EQ(memory.back()->first(), 2.0f);
+    EXPECT_EQ(memory.back()->view()[0], 2.0f);
     for (Work& work : works) work.wait();
   });
 }
@@ -302,10 +302,10 @@ TEST_P(NcclEnding, AStreamDoesNotWaitForAnAbortedCall) {
   std::barrier together(2);
   ranks.run([&](Communicator& comm) {
     DeviceStream stream(comm.rank());
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 0));
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 0));
     EXPECT_TRUE(sum_on_device(comm, memory).ok());
     together.arrive_and_wait();
-    Work work = comm.all_reduce(memory.floats(), ReduceOp::sum, {.stream = stream.handle()});
+    Work work = comm.all_reduce(memory.buffer(), ReduceOp::sum, {.stream = stream.handle()});
     work.wait_on(stream.handle());
     together.arrive_and_wait();
     comm.abort("enough");
@@ -320,7 +320,7 @@ TEST_P(NcclEnding, AStreamThatIsBeingCapturedIsRefusedAndTheCaptureRemainsValid)
   std::barrier together(2);
   ranks.run([&](Communicator& comm) {
     DeviceStream captured(comm.rank());
-    DeviceMemory memory(comm.rank(), std::vector<float>(3, 1));
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
     EXPECT_TRUE(sum_on_device(comm, memory).ok());
     captured.begin_capture();
     const Status refused = sum_on_device(comm, memory, {.stream = captured.handle()});
@@ -329,7 +329,7 @@ TEST_P(NcclEnding, AStreamThatIsBeingCapturedIsRefusedAndTheCaptureRemainsValid)
     EXPECT_TRUE(comm.status().ok());
     // Other calls continue during the capture.
     EXPECT_TRUE(sum_on_device(comm, memory).ok());
-    Work work = comm.all_reduce(memory.floats(), ReduceOp::sum);
+    Work work = comm.all_reduce(memory.buffer(), ReduceOp::sum);
     try {
       work.wait_on(captured.handle());
     } catch (const Error& error) {
@@ -338,7 +338,7 @@ TEST_P(NcclEnding, AStreamThatIsBeingCapturedIsRefusedAndTheCaptureRemainsValid)
     work.wait();
     EXPECT_TRUE(captured.end_capture());
     together.arrive_and_wait();  // the destructor of a stream synchronises, which no capture permits
-    EXPECT_EQ(memory.first(), 8.0f);
+    EXPECT_EQ(memory.view()[0], 8.0f);
   });
 }
 
@@ -348,16 +348,20 @@ TEST_P(NcclEnding, DeviceMemoryIsRegisteredWithEachCommunicator) {
   Cluster ranks(2, options());
   std::barrier together(2);
   ranks.run([&](Communicator& comm) {
-    DeviceMemory early(comm.rank(), std::vector<float>(3, 1)), late(comm.rank(), std::vector<float>(3, 1));
+    DeviceArray<float> early(comm.rank(), std::vector<float>(3, 1)),
+        late(comm.rank(), std::vector<float>(3, 1));
+    const auto bytes = [](const DeviceArray<float>& of) {
+      return std::span(static_cast<std::byte*>(of.buffer().data), of.buffer().bytes());
+    };
     std::vector<float> here(3);
     const auto on_host = comm.register_memory(std::as_writable_bytes(std::span(here)));
-    std::optional<Registration> first = comm.register_memory(early.bytes());
+    std::optional<Registration> first = comm.register_memory(bytes(early));
     Communicator other = std::move(*comm.split(0));
     EXPECT_TRUE(sum_on_device(comm, early).ok());
     EXPECT_TRUE(sum_on_device(other, early).ok());
     together.arrive_and_wait();
     EXPECT_EQ(fake_nccl().registrations, 2 * 2);
-    const Registration second = comm.register_memory(late.bytes());
+    const Registration second = comm.register_memory(bytes(late));
     together.arrive_and_wait();
     EXPECT_TRUE(sum_on_device(comm, late).ok());
     together.arrive_and_wait();

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -55,7 +56,7 @@ Outcome check(ncclComm& comm) {
   int device = -1;
   const bool current = cuCtxGetDevice(&device) == tutti::cuda::success && device == comm.device;
   const std::lock_guard lock(comm.mutex);
-  if (!comm.initialized || comm.waiting != nullptr || !current) return invalid_usage;
+  if (!comm.initialized || comm.finalized || comm.waiting != nullptr || !current) return invalid_usage;
   return comm.error;
 }
 
@@ -102,18 +103,36 @@ void launch(Comm comm, StreamHandle stream, const std::shared_ptr<FakeWork>& wor
   if (cuLaunchHostFunc(stream, run, work.get()) != tutti::cuda::success) comm->launched.pop_back();
 }
 
-// Returns whether a stream may still do work of the communicator. After an error, the device does nothing
+bool device_works() {
+  int device = -1;
+  return cuCtxGetDevice(&device) == tutti::cuda::success;
+}
+
+// Returns whether a stream may still do work of the communicator. After an error, a device begins nothing
 // more.
 bool is_busy(ncclComm& comm) {
-  int device = -1;
-  if (cuCtxGetDevice(&device) != tutti::cuda::success) return false;
+  const bool works = device_works();
   const std::lock_guard lock(comm.mutex);
-  return std::ranges::any_of(comm.launched, [](const auto& each) { return !each->over(); });
+  return std::ranges::any_of(comm.launched,
+                             [&](const auto& each) { return !each->over() && (works || each->begun()); });
+}
+
+void end(Comm comm) {
+  for (const ncclComm::Operation& operation : comm->operations) fake_nccl().operations -= operation.exists;
+  fake_nccl().registrations -= comm->registrations;
+  --fake_nccl().communicators;
+  if (device_works()) {
+    delete comm;
+  } else {
+    // A stream may be about to begin some work after all, so the communicator continues to exist.
+    static std::mutex mutex;
+    static auto& kept = *new std::vector<Comm>;
+    const std::lock_guard lock(mutex);
+    kept.push_back(comm);
+  }
 }
 
 }  // namespace
-
-extern "C" {
 
 FakeNccl& fake_nccl() {
   static FakeNccl controls;
@@ -124,6 +143,8 @@ void fake_nccl_reset() {
   std::destroy_at(&fake_nccl());
   std::construct_at(&fake_nccl());
 }
+
+extern "C" {
 
 Outcome ncclGetVersion(int* version) {
   *version = fake_nccl().version;
@@ -171,7 +192,22 @@ Outcome ncclCommGetAsyncError(Comm comm, Outcome* error) {
   if (!comm->initialized) comm->initialized = comm->channels.complete();
   if (!comm->initialized) return success;
   if (comm->waiting != nullptr) launch(comm, comm->waiting_for, std::exchange(comm->waiting, nullptr));
-  *error = comm->error;
+  *error = comm->finalized && !comm->channels.all_leave() ? in_progress : comm->error;
+  return success;
+}
+
+// The communicator is in progress until all ranks have called this function.
+Outcome ncclCommFinalize(Comm comm) {
+  if (const Outcome usable = check(*comm); usable != success) return usable;
+  const std::lock_guard lock(comm->mutex);
+  comm->finalized = true;
+  comm->channels.leave();
+  return in_progress;
+}
+
+Outcome ncclCommDestroy(Comm comm) {
+  if (!comm->finalized || is_busy(*comm)) return invalid_usage;
+  end(comm);
   return success;
 }
 
@@ -180,9 +216,7 @@ Outcome ncclCommAbort(Comm comm) {
   comm->aborted = true;
   while (fake_nccl().abort_blocks || is_busy(*comm))
     std::this_thread::sleep_for(std::chrono::microseconds(100));
-  for (const ncclComm::Operation& operation : comm->operations) fake_nccl().operations -= operation.exists;
-  delete comm;
-  --fake_nccl().communicators;
+  end(comm);
   --fake_nccl().aborting;
   return success;
 }
@@ -315,6 +349,7 @@ Outcome ncclCommRegister(Comm comm, void* memory, std::size_t bytes, void** hand
   if (const Outcome usable = check(*comm); usable != success) return usable;
   if (host(memory, bytes) == nullptr) return invalid_argument;
   ++fake_nccl().registrations;
+  ++comm->registrations;
   *handle = memory;
   return success;
 }
@@ -322,6 +357,7 @@ Outcome ncclCommRegister(Comm comm, void* memory, std::size_t bytes, void** hand
 Outcome ncclCommDeregister(Comm comm, void*) {
   if (const Outcome usable = check(*comm); usable != success) return usable;
   --fake_nccl().registrations;
+  --comm->registrations;
   return success;
 }
 

@@ -9,10 +9,9 @@
 // threads of one process or between processes. Calls that differ hang, as with NCCL, but nobody notices if
 // some ranks ask for a sum and others for a maximum. Using a communicator while it is in progress is an
 // error, and so is using it while its device is not current.
-extern "C" {
 
-// A `FakeNcclFault` happens on one rank, in a call of a collective. Each communicator counts its calls from
-// 0.
+// A `FakeNcclFault` happens on one rank, in one of its calls of collectives. Each communicator counts its
+// calls from 0.
 struct FakeNcclFault {
   std::atomic<int> rank{-1};  // -1: on no rank
   std::atomic<int> call{0};
@@ -39,4 +38,3 @@ struct FakeNccl {
 FakeNccl& fake_nccl();
 // Gives all members their initial values. No communicator may exist.
 void fake_nccl_reset();
-}

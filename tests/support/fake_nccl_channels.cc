@@ -30,6 +30,7 @@ struct FakeChannels::Ring {
 
 struct FakeChannels::Shared {
   std::atomic<int> ranks;
+  std::atomic<int> leavers;
   Ring first_ring;
 };
 
@@ -59,6 +60,10 @@ bool FakeChannels::complete() {
   shm_unlink(name_.c_str());
   return true;
 }
+
+void FakeChannels::leave() { ++memory_->leavers; }
+
+bool FakeChannels::all_leave() const { return memory_->leavers == size_; }
 
 FakeChannels::Ring& FakeChannels::ring(int from, int to) { return (&memory_->first_ring)[from * size_ + to]; }
 

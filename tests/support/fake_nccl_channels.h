@@ -30,6 +30,9 @@ class FakeChannels {
   bool usable() const { return memory_ != nullptr; }
   // Returns whether all ranks have opened the shared memory.
   bool complete();
+  // Tells the other ranks that this one leaves.
+  void leave();
+  bool all_leave() const;
   // Moves all messages at the same time, those between the same ranks in order. Ends early if `gives_up`
   // becomes true.
   void move(std::vector<FakeTransfer>& transfers, const std::atomic<bool>& gives_up);

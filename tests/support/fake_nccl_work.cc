@@ -91,6 +91,7 @@ void FakeWork::reduce(const std::byte* in, std::byte* out, std::uint64_t count, 
 }
 
 void FakeWork::run() {
+  begun_ = true;
   while (hangs_ && !comm_.aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const auto& step : before_) step();
   comm_.channels.move(transfers_, comm_.aborted);

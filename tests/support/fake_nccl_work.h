@@ -31,12 +31,14 @@ struct ncclComm {
 
   std::mutex mutex;  // guards the following members
   bool initialized = false;
+  bool finalized = false;
   int queries_left = 0;                             // until the communicator is no longer in progress
   std::shared_ptr<tutti::test::FakeWork> waiting;   // for that; null: nothing
   tutti::cuda::StreamHandle waiting_for = nullptr;  // the stream into which it will be put
   std::vector<std::shared_ptr<tutti::test::FakeWork>> launched;
   tutti::nccl::Outcome error = tutti::nccl::success;
   int calls = 0;
+  std::atomic<int> registrations{0};
   struct Operation {
     bool exists = true;
     std::vector<std::byte> factor;
@@ -66,12 +68,14 @@ class FakeWork {
 
   // Does the work, and waits for the other ranks. Returns early if the communicator is aborted.
   void run();
-  // Returns whether `run` has ended.
+  // Return whether `run` has begun, and whether it has ended.
+  bool begun() const { return begun_; }
   bool over() const { return over_; }
 
  private:
   ncclComm& comm_;
   bool hangs_ = false;
+  std::atomic<bool> begun_{false};
   std::atomic<bool> over_{false};
   std::vector<FakeTransfer> transfers_;
   std::vector<std::function<void()>> before_;  // run before the transfers, and the next ones after them

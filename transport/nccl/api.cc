@@ -24,6 +24,8 @@ const char* bind_all(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(GetUniqueId);
   TUTTI_BIND(CommInitRankConfig);
   TUTTI_BIND(CommGetAsyncError);
+  TUTTI_BIND(CommFinalize);
+  TUTTI_BIND(CommDestroy);
   TUTTI_BIND(CommAbort);
   TUTTI_BIND(GroupStart);
   TUTTI_BIND(GroupEnd);

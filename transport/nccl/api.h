@@ -75,6 +75,8 @@ struct Api {
   Outcome (*GetUniqueId)(UniqueId* id);
   Outcome (*CommInitRankConfig)(Comm* comm, int size, UniqueId id, int rank, Config* config);
   Outcome (*CommGetAsyncError)(Comm comm, Outcome* error);
+  Outcome (*CommFinalize)(Comm comm);
+  Outcome (*CommDestroy)(Comm comm);
   Outcome (*CommAbort)(Comm comm);
   Outcome (*GroupStart)();
   Outcome (*GroupEnd)();

@@ -34,10 +34,9 @@ std::uint64_t one(DataType type) {
 
 // NCCL multiplies integers by an integer, so it cannot multiply them by 0.5.
 Status takes(const Fingerprint& call, int version) {
-  if (!call.on_device) return unsupported("it takes device memory only");
-  const std::string kind(to_string(call.kind));
-  if (call.kind == CollectiveKind::scan || call.kind == CollectiveKind::exscan)
-    return unsupported("it has no " + kind);
+  if (call.kind == CollectiveKind::scan || call.kind == CollectiveKind::exscan ||
+      call.kind == CollectiveKind::barrier)
+    return unsupported("it has no " + std::string(to_string(call.kind)));
   if (!is_reduction(call.kind)) return {};
   switch (call.op) {
     case ReduceOp::Kind::user:

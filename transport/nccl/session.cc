@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 
 namespace tutti::nccl {
@@ -15,6 +16,7 @@ constexpr std::size_t most_running = 64;
 // When a rank dies, the NCCL of another rank may notice first, but it cannot say which rank it was. So tutti
 // has this long to find that out.
 constexpr std::chrono::seconds remote_error_grace{1};
+constexpr std::chrono::seconds leave_limit{1};
 
 }  // namespace
 
@@ -46,7 +48,7 @@ Session::Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Reg
 
 Session::~Session() {
   regions_->detach(*this);
-  abort(Status(Code::aborted, "the communicator was destroyed"));
+  abort(Status());
   closer_.join();
   const cuda::Device::Current current(lane_->device());
   free_events_.clear();
@@ -237,7 +239,8 @@ void Session::abort(const Status& why) {
 void Session::fail(const Status& error) {
   const Result<EventPtr> event = take_event();
   const Status device = event.ok() ? (*event)->record(stream_->handle()) : event.status();
-  close(device.ok() ? error : device);
+  const std::string name = "CUDA device " + std::to_string(lane_->device().number());
+  close(device.ok() ? error : device.with_context(name));
 }
 
 void Session::close(const Status& why) {
@@ -253,7 +256,7 @@ void Session::close_when_asked() {
   closing_.wait(lock, [this] { return closes_; });
   lock.unlock();
   const cuda::Device::Current current(lane_->device());
-  api_.CommAbort(member_.comm);
+  if (!why_.ok() || !leave_quietly()) api_.CommAbort(member_.comm);
   Jobs all;
   lock.lock();
   for (Job& job : launching_) static_cast<void>(job.group.free_memory());
@@ -261,6 +264,19 @@ void Session::close_when_asked() {
   for (std::size_t i = 0; i < all.size(); ++i) word_->advance();
   lock.unlock();
   report(all, why_);
+}
+
+// This rank's part of a call can be over while its threads still send data to other ranks. If they have left,
+// too, NCCL is ready at once. But other ranks may stay for as long as they like.
+bool Session::leave_quietly() {
+  const Deadline limit = Deadline::after(leave_limit);
+  Outcome state = api_.CommFinalize(member_.comm);
+  while (state == in_progress && !limit.expired()) {
+    std::this_thread::sleep_for(poll_interval);
+    if (api_.CommGetAsyncError(member_.comm, &state) != success) return false;
+  }
+  if (state == success) api_.CommDestroy(member_.comm);
+  return state == success;
 }
 
 // Registered memory is only faster, so it does not matter if NCCL cannot register a region.

@@ -24,8 +24,8 @@
 
 namespace tutti::nccl {
 
-// A `Session` is this rank's end of an NCCL communicator. It has a stream of its own, and a thread that calls
-// `ncclCommAbort`, since that may block.
+// A `Session` is this rank's end of an NCCL communicator. It has a stream of its own, and a thread that ends
+// the communicator, since that may block.
 class Session final : public OffloadSession, private Lane::User, private Regions::User {
  public:
   // `comm` must be ready. If this succeeds, the session owns it.
@@ -91,6 +91,9 @@ class Session final : public OffloadSession, private Lane::User, private Regions
 
   void regions_removed() override;
   void close_when_asked();
+  // Ends NCCL's communicator when what the other ranks still need from it is on its way to them. Returns
+  // whether that was soon.
+  bool leave_quietly();
 
   const Api& api_;
   const std::shared_ptr<Lane> lane_;
@@ -111,7 +114,7 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   std::uint64_t regions_version_ = 0;          // of `regions_`, when they were registered
   Deadline remote_error_counts_ = Deadline::never();
   bool closes_ = false;
-  Status why_;  // why the session is given up
+  Status why_;  // why the session is given up; ok: it has no calls, and is no longer needed
   std::condition_variable closing_;
   std::thread closer_;
 };

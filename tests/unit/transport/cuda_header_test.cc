@@ -84,6 +84,9 @@ TEST(CudaHeader, HasTheFunctions) {
   TUTTI_CHECK(EventRecord);
   TUTTI_CHECK(EventQuery);
   TUTTI_CHECK(MemcpyAsync);
+  TUTTI_CHECK(MemAllocAsync);
+  TUTTI_CHECK(MemFreeAsync);
+  TUTTI_CHECK(PointerGetAttribute);
   TUTTI_CHECK(MemHostAlloc);
   TUTTI_CHECK(MemFreeHost);
   TUTTI_CHECK(MemHostGetDevicePointer);
@@ -112,6 +115,8 @@ TEST(CudaHeader, HasTheTypesAndConstants) {
   EXPECT_EQ(host_alloc_portable, unsigned{CU_MEMHOSTALLOC_PORTABLE});
   EXPECT_EQ(host_alloc_device_map, unsigned{CU_MEMHOSTALLOC_DEVICEMAP});
   EXPECT_EQ(wait_value_at_least, unsigned{CU_STREAM_WAIT_VALUE_GEQ});
+  EXPECT_EQ(attribute_memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+  EXPECT_EQ(memory_type_device, unsigned{CU_MEMORYTYPE_DEVICE});
   EXPECT_EQ(capture_status_none, CU_STREAM_CAPTURE_STATUS_NONE);
   EXPECT_EQ(capture_mode_relaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
 }
