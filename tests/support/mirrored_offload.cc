@@ -43,19 +43,22 @@ class Mirror : public OffloadCall {
     done = [](OffloadCall& self, const Status& status) { static_cast<Mirror&>(self).report(status); };
     writes_ = has_output(call, rank) && call.out.count != 0;
     const bool reads = has_input(call, rank) && call.in.count != 0;
-    const auto* const in = static_cast<const std::byte*>(call.in.data);
-    const auto* const out = static_cast<const std::byte*>(call.out.data);
-    // The buffers keep their distance, since the call may be in place.
-    const std::byte* const begin = !reads ? out : !writes_ ? in : std::min(in, out);
-    const std::byte* const end =
-        std::max(reads ? in + call.in.bytes() : begin, writes_ ? out + call.out.bytes() : begin);
-    if (begin != end) cuMemAlloc_v2(&address_, static_cast<std::size_t>(end - begin));
+    const auto in = std::bit_cast<std::uint64_t>(call.in.data);
+    const auto out = std::bit_cast<std::uint64_t>(call.out.data);
+    const std::size_t in_bytes = reads ? call.in.bytes() : 0;
+    const std::size_t out_bytes = writes_ ? call.out.bytes() : 0;
+    // If the call is in place, the buffers keep their distance. Otherwise the output lies behind the input.
+    const bool in_place = in < out + out_bytes && out < in + in_bytes;
+    const std::uint64_t begin = std::min(in, out);
+    const std::size_t in_offset = in_place ? in - begin : 0;
+    const std::size_t out_offset = in_place ? out - begin : (in_bytes + 7) / 8 * 8;
+    const std::size_t bytes = std::max(in_offset + in_bytes, out_offset + out_bytes);
+    if (bytes != 0) cuMemAlloc_v2(&address_, bytes);
     call.in.memory = call.out.memory = Memory::cuda(device);
-    call.in.data = reads ? std::bit_cast<void*>(address_ + static_cast<std::size_t>(in - begin)) : nullptr;
-    call.out.data =
-        writes_ ? std::bit_cast<void*>(address_ + static_cast<std::size_t>(out - begin)) : nullptr;
-    if (reads) std::memcpy(view(call.in), in, call.in.bytes());
-    if (writes_) std::memcpy(view(call.out), out, call.out.bytes());
+    call.in.data = reads ? std::bit_cast<void*>(address_ + in_offset) : nullptr;
+    call.out.data = writes_ ? std::bit_cast<void*>(address_ + out_offset) : nullptr;
+    if (reads) std::memcpy(view(call.in), original.call.in.data, in_bytes);
+    if (writes_) std::memcpy(view(call.out), original.call.out.data, out_bytes);
   }
   ~Mirror() {
     if (address_ != 0) cuMemFree_v2(address_);
