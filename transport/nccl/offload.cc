@@ -14,7 +14,7 @@ namespace tutti::nccl {
 
 namespace {
 
-constexpr std::chrono::microseconds poll_interval{200};
+constexpr std::chrono::microseconds ready_interval{200};
 constexpr std::size_t uuid_digits = 32;
 
 // NCCL takes ranks with different host ids for ranks on different hosts, and lets these use the same device.
@@ -113,7 +113,7 @@ Status Offload::wait_ready(Comm comm, const OffloadPeers& peers) const {
     if (state != in_progress) return status_of(api_, state, "ncclCommInitRankConfig", comm);
     if (Status failed = peers.status(); !failed.ok()) return failed;
     if (peers.deadline().expired()) return Status(Code::timeout, "NCCL has not connected the ranks in time");
-    std::this_thread::sleep_for(poll_interval);
+    std::this_thread::sleep_for(ready_interval);
   }
 }
 
