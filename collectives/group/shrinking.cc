@@ -36,15 +36,15 @@ Shrinking::Shrinking(std::uint32_t context, const Members& members, const Failur
       desk_(world.desk),
       contexts_(world.contexts),
       world_(world),
-      options_(options),
+      options_(std::move(options)),
       size_(static_cast<std::size_t>(members.size())),
-      attempt_(options.attempt),
+      attempt_(options_.attempt),
       joined_(size_),
       declined_(size_),
       accepted_(size_),
       learned_(size_),
       number_(world.contexts.above_all()),
-      numbers_(options.numbers),
+      numbers_(options_.numbers),
       next_round_(Deadline::after({})),
       pause_(first_pause) {}
 
