@@ -52,8 +52,9 @@ class HostCallsTest : public testing::TestWithParam<std::tuple<std::string, int>
     std::vector<std::unique_ptr<HostCalls>> calls(static_cast<std::size_t>(size()));
     const auto opening = [&](OffloadPeers& peers) {
       auto made = peers.host_calls();
-      if (made.ok()) calls[static_cast<std::size_t>(peers.rank())] = *std::move(made);
-      return made.status();
+      if (!made.ok()) return made.status();
+      calls[static_cast<std::size_t>(peers.rank())] = *std::move(made);
+      return Status();
     };
     Cluster ranks(size(), {.transport = std::get<0>(GetParam()),
                            .offloads = reference_offloads(ReferenceOptions{.opening = opening})});

@@ -58,7 +58,7 @@ void block(const cuda::Stream& stream, std::atomic<bool>& flag) {
 }
 
 TEST_P(Staged, EveryCollectiveInSmallPieces) {
-  const auto piece_bytes = static_cast<std::size_t>(200 * GetParam());
+  const auto piece_bytes = 200 * static_cast<std::size_t>(GetParam());
   Cluster ranks(GetParam(), {.offloads = mirrored_staged_offloads(piece_bytes)});
   ranks.run([&](Communicator& comm) {
     for (const CollectiveCase& test : tested_matrix(comm.size())) ASSERT_EQ(run_case(comm, test), "");
@@ -79,7 +79,8 @@ TEST_P(Staged, HostAndDeviceOperationsTakeTurns) {
         ordinary.wait();
         staged.wait();
         ASSERT_EQ(here[0], static_cast<float>(comm.size() - 1 + i));
-        ASSERT_EQ(there.view()[0], static_cast<float>(comm.size() * (comm.size() - 1) / 2 + comm.size() * i));
+        const int sum = comm.size() * (comm.size() - 1) / 2 + comm.size() * i;
+        ASSERT_EQ(there.view()[0], static_cast<float>(sum));
       }
     });
   }
