@@ -74,7 +74,8 @@ Result<const Api*> load(const std::string& path) {
     Status outcome;
   };
   static std::mutex mutex;
-  static std::map<std::string, Loaded> drivers;  // by path
+  // The map is never destroyed, since other threads may still use a driver when the process ends.
+  static auto& drivers = *new std::map<std::string, Loaded>;  // by path
   const std::lock_guard lock(mutex);
   const auto [driver, is_new] = drivers.try_emplace(path);
   if (is_new) driver->second.outcome = load_into(driver->second.api, path);
