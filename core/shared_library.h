@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 
 #include <tutti/status.h>
 
@@ -15,12 +16,18 @@ class SharedLibrary {
   // none can be, the status has the loader's words about each. Any thread may call.
   static Result<SharedLibrary> open(std::span<const std::string> names);
 
-  // Returns the address of a function, or null if the library does not have it.
-  void* find(const char* function) const;
+  // Sets `function`, a pointer, to the library's function of that name. Returns false, and sets it to null,
+  // if the library does not have the function.
+  template <class Function>
+  bool bind(const char* name, Function& function) const {
+    function = reinterpret_cast<Function>(find(name));
+    return function != nullptr;
+  }
   // Returns the name under which the library was found.
   const std::string& name() const { return name_; }
 
  private:
+  void* find(const char* function) const;
   SharedLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
 
   void* handle_;

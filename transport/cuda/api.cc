@@ -10,18 +10,11 @@ namespace tutti::cuda {
 
 namespace {
 
-// Sets `function` to the function of that name. Returns whether the library has it.
-template <typename Function>
-bool bind(const SharedLibrary& library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(library.find(name));
-  return function != nullptr;
-}
-
 // Returns the name of a function that the library lacks, or null if it has all. Names that end with _v2 are
 // the ones that the driver's header uses, too.
 const char* bind_all(const SharedLibrary& library, Api& api) {
 #define TUTTI_BIND(member, name) \
-  if (!bind(library, name, api.member)) return name
+  if (!library.bind(name, api.member)) return name
   TUTTI_BIND(Init, "cuInit");
   TUTTI_BIND(DriverGetVersion, "cuDriverGetVersion");
   TUTTI_BIND(GetErrorName, "cuGetErrorName");

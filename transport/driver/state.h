@@ -62,8 +62,8 @@ struct Driver::State {
   SpinPolicy yield;
   bool crowded = false;  // whether other threads wanted this processor while we waited
   bool armed = false;
-  // What `Driver::expects_memory` returned when the driver last had nothing to do: whether a pollable waits
-  // for a change in shared memory.
+  // True if a pollable waited for a change in shared memory (`Driver::expects_memory`) when the driver last
+  // had nothing to do.
   bool expects_memory = false;
   unsigned unasked = 0;  // passes with work since the driver last asked the kernel
 

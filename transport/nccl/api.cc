@@ -8,17 +8,10 @@ namespace tutti::nccl {
 
 namespace {
 
-// Sets `function` to the function of that name. Returns whether the library has it.
-template <typename Function>
-bool bind(const SharedLibrary& library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(library.find(name));
-  return function != nullptr;
-}
-
 // Returns the name of a function that the library lacks, or null if it has all that are needed.
 const char* bind_all(const SharedLibrary& library, Api& api) {
 #define TUTTI_BIND(member) \
-  if (!bind(library, "nccl" #member, api.member)) return "nccl" #member
+  if (!library.bind("nccl" #member, api.member)) return "nccl" #member
   TUTTI_BIND(GetErrorString);
   TUTTI_BIND(GetLastError);
   TUTTI_BIND(GetUniqueId);
@@ -39,8 +32,8 @@ const char* bind_all(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(RedOpCreatePreMulSum);
   TUTTI_BIND(RedOpDestroy);
 #undef TUTTI_BIND
-  if (!bind(library, "ncclCommRegister", api.CommRegister) ||
-      !bind(library, "ncclCommDeregister", api.CommDeregister)) {
+  if (!library.bind("ncclCommRegister", api.CommRegister) ||
+      !library.bind("ncclCommDeregister", api.CommDeregister)) {
     api.CommRegister = nullptr;
     api.CommDeregister = nullptr;
   }
@@ -57,7 +50,7 @@ Result<Api> load(const std::string& path) {
     return Status(Code::unsupported, library->name() + " has no function " + function);
   };
   Api api{};
-  if (!bind(*library, "ncclGetVersion", api.GetVersion)) return lacks("ncclGetVersion");
+  if (!library->bind("ncclGetVersion", api.GetVersion)) return lacks("ncclGetVersion");
   if (api.GetVersion(&api.version) != success || api.version < oldest_version) {
     return Status(Code::unsupported, library->name() + " is NCCL " + to_string(api.version) +
                                          "; tutti needs NCCL " + to_string(oldest_version) + " or later");
