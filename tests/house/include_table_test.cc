@@ -60,6 +60,7 @@ bool shows_the_insides(const std::string& header) {
                                                      "rendezvous/launch/",
                                                      "collectives/schedule/",
                                                      "collectives/record/",
+                                                     "bindings/cpp/offloads.h",
                                                      "bindings/cpp/transports.h",
                                                      "collectives/run/board.h",
                                                      "collectives/group/world.h"};
