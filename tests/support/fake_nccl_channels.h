@@ -15,7 +15,7 @@ struct FakeTransfer {
   std::uint64_t tag = 0;
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;
-  std::uint64_t done = 0;  // bytes that have moved; the description counts, too
+  std::uint64_t done = 0;  // bytes that have moved, including the description of the message
 };
 
 // The `FakeChannels` of a communicator connect its ranks through shared memory, which all ranks find by name.
