@@ -154,7 +154,7 @@ Status Pipeline::enqueue(const Part& part, cuda::Address buffer, cuda::Address h
   return {};
 }
 
-// The status arrives on the driving thread, like every call of this class, possibly before `issue` returns.
+// `done` runs on the driving thread, as all functions of this class do, possibly before `issue` returns.
 void Pipeline::call_host(Slot& slot) {
   if (!failure_.ok()) return release(slot);
   slot.stage = Stage::calling;

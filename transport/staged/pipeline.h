@@ -20,7 +20,7 @@ struct StagedCall {
   std::unique_ptr<cuda::Event> before = nullptr;  // the call begins after this event; null: at once
   std::uint32_t number = 0;                       // the session's word has this value once the call has ended
   std::optional<std::uint64_t> pieces = {};       // empty until the ranks have agreed on it
-  bool asked = false;                             // the ranks are agreeing on it
+  bool asked = false;                             // the agreement on it has been started
   std::uint64_t started = 0;                      // pieces
   unsigned under_way = 0;                         // pieces, and the agreement
 };
