@@ -128,8 +128,8 @@ bool Pipeline::has_copied(Slot& slot) {
   return !happened.ok() || *happened;
 }
 
-// An event is recorded even if not all copies could be enqueued, since the pipeline must know when the others
-// are over. If that fails twice, the device does not work any more.
+// An event is recorded even if not all copies could be enqueued, since the pipeline must know when the
+// enqueued ones are over. If recording fails twice, the device does not work any more.
 void Pipeline::copy(Slot& slot, const Part& part, cuda::Address buffer, std::size_t offset, bool to_device) {
   if (part.ranges.empty()) return;
   const Status enqueued = enqueue(part, buffer, slot.address + offset, to_device);
