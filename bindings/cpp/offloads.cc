@@ -22,8 +22,9 @@ Result<std::unique_ptr<Offload>> create_staged(const Config& config) {
 }
 
 constexpr std::array entries = {
-    OffloadEntry{"nccl", "NCCL, for the memory of CUDA devices", true, create_nccl},
-    OffloadEntry{"staged", "copies between CUDA devices and the host", false, create_staged},
+    OffloadEntry{"nccl", "NCCL, for the memory of CUDA devices", true, &Config::nccl_library, create_nccl},
+    OffloadEntry{"staged", "copies between CUDA devices and the host", false, &Config::cuda_library,
+                 create_staged},
 };
 
 bool is_chosen_offload(const std::string& name) {
@@ -60,9 +61,7 @@ Result<std::vector<std::unique_ptr<Offload>>> make_offloads(const std::vector<st
       continue;
     }
     const Status why = made.status().with_context(entry.name);
-    const bool library_named =
-        !config.cuda_library.empty() || (entry.name == "nccl" && !config.nccl_library.empty());
-    if (named || library_named) return why;
+    if (named || !(config.*entry.file).empty()) return why;
     log::debug("a library is left out: ", why);
   }
   return offloads;

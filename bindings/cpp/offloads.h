@@ -17,20 +17,25 @@ namespace tutti {
 struct OffloadEntry {
   std::string_view name;
   std::string_view meaning;
-  bool is_chosen;  // `transports` chooses it by its name; if false, it is used wherever it works
+  // If true, a list of transports may leave the library out (see `make_offloads`). If false, the library is
+  // used wherever it works.
+  bool is_chosen;
+  std::string Config::*
+      file;  // the setting that names the library's file; if it is set, the library must work
   Result<std::unique_ptr<Offload>> (*create)(const Config& config);
 };
 
 // Returns every such library, in order of preference.
 std::span<const OffloadEntry> offload_entries();
 
-// Returns the names in `transports` that are not names of such libraries. Fails if there are only names of
-// libraries: ranks also need a transport.
+// Returns `transports` without the names of libraries with `is_chosen`. Fails if only such libraries are
+// named: ranks also need a transport.
 Result<std::vector<std::string>> without_offloads(const std::vector<std::string>& transports);
 
 // Makes the libraries that this rank uses, in order of preference. If `transports` is empty or is "auto"
-// alone, these are all that work here. Otherwise those that are chosen by name are left out unless
-// `transports` contains the name; then they must work. A library that a variable names must work, too.
+// alone, these are all that work here. Otherwise, a library with `is_chosen` is used only if `transports`
+// contains its name, and then it must work. A library must also work if `config` names its file
+// (`OffloadEntry::file`).
 Result<std::vector<std::unique_ptr<Offload>>> make_offloads(const std::vector<std::string>& transports,
                                                             const Config& config);
 

@@ -1,5 +1,5 @@
-// Tests collectives on the memory of devices between real processes, whose CUDA and NCCL are the fakes: which
-// library carries them out, what is missing, and SIGKILL while a library works.
+// Tests collectives on device memory. The ranks are real processes that use the fake CUDA and the fake NCCL.
+// The tests cover both libraries, drivers and libraries that are missing, and SIGKILL while a library works.
 #include <csignal>
 #include <string>
 

@@ -8,7 +8,8 @@
 
 namespace tutti::test {
 
-// A `FakeTransfer` is a message of the fake NCCL. Both ranks describe it; if they differ, it never ends.
+// A `FakeTransfer` is a message of the fake NCCL. Both ranks describe it; if their descriptions differ, it
+// never ends.
 struct FakeTransfer {
   bool sends = false;
   int peer = 0;
