@@ -20,8 +20,8 @@ struct OffloadEntry {
   // If true, a list of transports may leave the library out (see `make_offloads`). If false, the library is
   // used wherever it works.
   bool is_chosen;
-  std::string Config::*
-      file;  // the setting that names the library's file; if it is set, the library must work
+  // The setting that names a file for the library. If it is set, the library must work.
+  std::string Config::*file;
   Result<std::unique_ptr<Offload>> (*create)(const Config& config);
 };
 
