@@ -21,7 +21,7 @@ Result<std::unique_ptr<Offload>> create_staged(const Config& config) {
   return staged::create({.cuda_library = config.cuda_library});
 }
 
-constexpr std::array entries = {
+constexpr std::array libraries = {
     OffloadEntry{"nccl", "NCCL, for the memory of CUDA devices", true, &Config::nccl_library, create_nccl},
     OffloadEntry{"staged", "copies between CUDA devices and the host", false, &Config::cuda_library,
                  create_staged},
@@ -29,12 +29,12 @@ constexpr std::array entries = {
 
 bool is_chosen_offload(const std::string& name) {
   return std::ranges::any_of(
-      entries, [&](const OffloadEntry& entry) { return entry.is_chosen && entry.name == name; });
+      libraries, [&](const OffloadEntry& entry) { return entry.is_chosen && entry.name == name; });
 }
 
 }  // namespace
 
-std::span<const OffloadEntry> offload_entries() { return entries; }
+std::span<const OffloadEntry> offload_entries() { return libraries; }
 
 Result<std::vector<std::string>> without_offloads(const std::vector<std::string>& transports) {
   std::vector<std::string> others;
@@ -52,7 +52,7 @@ Result<std::vector<std::unique_ptr<Offload>>> make_offloads(const std::vector<st
                                                             const Config& config) {
   const bool all = transports.empty() || transports == std::vector<std::string>{"auto"};
   std::vector<std::unique_ptr<Offload>> offloads;
-  for (const OffloadEntry& entry : entries) {
+  for (const OffloadEntry& entry : libraries) {
     const bool named = std::ranges::find(transports, entry.name) != transports.end();
     if (entry.is_chosen && !all && !named) continue;
     Result<std::unique_ptr<Offload>> made = entry.create(config);
