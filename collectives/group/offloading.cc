@@ -41,9 +41,9 @@ Status Offloading::judge(Slot& slot, const Fingerprint& call) {
   const Offload& offload = *slot.library.offload;
   if (!call.on_device && !offload.takes_host_memory())
     return Status(Code::unsupported, "it takes device memory only");
-  if (Status taken = offload.takes(call); !taken.ok()) return taken;
   if (!slot.fits) slot.fits = fit(offload);
-  return *slot.fits;
+  if (!slot.fits->ok()) return *slot.fits;
+  return offload.takes(call, peers_locked());
 }
 
 std::span<const PeerInfo* const> Offloading::peers() {

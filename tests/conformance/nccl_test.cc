@@ -28,6 +28,7 @@ class NcclOfMany : public NcclOfSize {};
 TEST_P(NcclOfSize, EveryCollective) {
   for (const int queries : {0, 2}) {
     fake_nccl().launch_queries = queries;
+    initialize_cuda();  // otherwise NCCL would not add fp8
     ClusterOptions mirrored;
     mirrored.offloads = [](int rank) {
       std::vector<std::unique_ptr<Offload>> only;
@@ -235,6 +236,53 @@ TEST_F(Nccl, Float8IsReducedSinceVersion224) {
     EXPECT_THAT(refused.message(), HasSubstr("version 2.23.4 cannot add elements of type float8_e4m3"));
     EXPECT_TRUE(outcome(comm.broadcast(buffer, 1)).ok());
   });
+}
+
+// Adds elements of eight bits with a floating point. Returns the outcome.
+Status sum_float8(Communicator& comm) {
+  DeviceArray<std::uint8_t> bytes(comm.rank(), {0x38, 0x38});  // ones
+  Buffer buffer = bytes.buffer();
+  buffer.type = DataType::float8_e4m3;
+  const Status status = outcome(comm.all_reduce(buffer, ReduceOp::sum));
+  if (status.ok()) {
+    EXPECT_EQ(bytes.view()[0], 0x40);
+  }
+  return status;
+}
+
+TEST_F(Nccl, Float8IsReducedOnNewDevicesOnly) {
+  initialize_cuda();
+  for (const int oldest : {90, 89}) {
+    ClusterOptions mixed;
+    mixed.offloads = [&](int rank) {
+      fake_cuda_set_capability(rank == 1 ? oldest : 100);
+      std::vector<std::unique_ptr<Offload>> only;
+      only.push_back(offload());
+      return only;
+    };
+    Cluster ranks(2, mixed);
+    ranks.run([&](Communicator& comm) {
+      const Status status = sum_float8(comm);
+      EXPECT_EQ(status.ok(), oldest == 90) << status.to_string();
+      if (status.ok()) return;
+      EXPECT_EQ(status.code(), Code::unsupported) << status.to_string();
+      EXPECT_THAT(status.message(), HasSubstr("nccl: " + comm.describe(1) +
+                                              " adds no fp8: device 0 has compute capability 8.9"));
+      EXPECT_TRUE(comm.status().ok());
+    });
+  }
+}
+
+TEST_F(Nccl, Float8IsLeftToStagedIfCudaWasInitializedLate) {
+  ClusterOptions both;
+  both.offloads = [](int) {
+    std::vector<std::unique_ptr<Offload>> all = staged_offloads(4096)(0);
+    all.insert(all.begin(), offload());
+    return all;
+  };
+  Cluster ranks(2, both);
+  ranks.run([](Communicator& comm) { EXPECT_TRUE(sum_float8(comm).ok()); });
+  EXPECT_EQ(fake_nccl().calls, 0);
 }
 
 TEST_F(Nccl, RanksThatShareADeviceAreNamedBeforeNcclStarts) {

@@ -67,6 +67,8 @@ ClusterOptions NcclWorld::options(std::chrono::nanoseconds timeout) {
           }};
 }
 
+void initialize_cuda() { EXPECT_EQ(driver().Init(0), cuda::success); }
+
 Status sum_on_device(Communicator& comm, const DeviceArray<float>& data, const CallOptions& options) {
   return outcome(comm.all_reduce(data.buffer(), ReduceOp::sum, options));
 }

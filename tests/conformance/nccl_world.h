@@ -40,6 +40,9 @@ class NcclWorld : public testing::Test {
   static ClusterOptions options(std::chrono::nanoseconds timeout = std::chrono::seconds(120));
 };
 
+// Initializes the fake CUDA, as programs do that allocate memory before `init`.
+void initialize_cuda();
+
 // Adds the arrays of all ranks, in place, and waits.
 Status sum_on_device(Communicator& comm, const DeviceArray<float>& data, const CallOptions& options = {});
 

@@ -1,7 +1,11 @@
-// Tests collectives on device memory. The ranks are real processes that use the fake CUDA and the fake NCCL.
-// The tests cover both libraries, drivers and libraries that are missing, and SIGKILL while a library works.
+// Tests collectives on device memory. The ranks are real processes. They use the fake CUDA and the fake NCCL,
+// or the libraries that TEST_CUDA_LIBRARY and TEST_NCCL_LIBRARY name. The tests cover the results of both
+// libraries, drivers and libraries that are missing, and SIGKILL while a library works.
 #include <csignal>
+#include <cstdlib>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,16 +17,27 @@ namespace {
 
 using testing::HasSubstr;
 
+std::string named(const char* variable, const char* otherwise) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? otherwise : value;
+}
+
+std::string cuda_library() { return named("TEST_CUDA_LIBRARY", TUTTI_FAKE_CUDA); }
+
 FaultWorld::Options with(const std::string& library) {
   return {.transport = library == "nccl" ? "nccl,tcp" : "tcp",
           .program = "device_rank",
-          .more = {{"TUTTI_CUDA_LIBRARY", TUTTI_FAKE_CUDA}, {"TUTTI_NCCL_LIBRARY", TUTTI_FAKE_NCCL}}};
+          .more = {{"TUTTI_CUDA_LIBRARY", cuda_library()},
+                   {"TUTTI_NCCL_LIBRARY", named("TEST_NCCL_LIBRARY", TUTTI_FAKE_NCCL)}}};
 }
+
+// Returns the arguments of `device_rank`.
+std::vector<std::string> words(const std::string& mode) { return {mode, cuda_library()}; }
 
 class Devices : public testing::TestWithParam<std::string> {};
 
 TEST_P(Devices, AreSummed) {
-  FaultWorld world(3, {"sum"}, with(GetParam()));
+  FaultWorld world(3, words("sum"), with(GetParam()));
   for (int rank = 0; rank < world.size(); ++rank) {
     EXPECT_EQ(world.rank(rank).wait(), 0) << world.report();
     EXPECT_EQ(world.rank(rank).out(), "ready\nsum 3\n") << world.report();
@@ -30,7 +45,7 @@ TEST_P(Devices, AreSummed) {
 }
 
 TEST_P(Devices, ADeadRankIsNamedAndTheOthersContinue) {
-  FaultWorld world(3, {"loop"}, with(GetParam()));
+  FaultWorld world(3, words("loop"), with(GetParam()));
   ASSERT_TRUE(world.ready());
   world.rank(1).signal(SIGKILL);
   for (const int rank : {0, 2}) {
@@ -43,6 +58,23 @@ TEST_P(Devices, ADeadRankIsNamedAndTheOthersContinue) {
   }
 }
 
+class DevicesOfSize : public testing::TestWithParam<std::tuple<std::string, int>> {};
+
+TEST_P(DevicesOfSize, EveryCollective) {
+  const auto& [library, size] = GetParam();
+  FaultWorld world(size, words("collectives"), with(library));
+  for (int rank = 0; rank < size; ++rank) {
+    EXPECT_EQ(world.rank(rank).wait(), 0) << world.report();
+    EXPECT_THAT(world.rank(rank).out(), HasSubstr("ready\nright ")) << world.report();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, DevicesOfSize,
+                         testing::Combine(testing::Values("nccl", "staged"), testing::Values(2, 3, 4)),
+                         [](const auto& each) {
+                           return std::get<0>(each.param) + "_" + std::to_string(std::get<1>(each.param));
+                         });
+
 INSTANTIATE_TEST_SUITE_P(, Devices, testing::Values("nccl", "staged"),
                          [](const auto& each) { return each.param; });
 
@@ -50,7 +82,7 @@ TEST(MissingDevices, ARankWithoutADriverIsNamedOnAllRanks) {
   FaultWorld::Options options = with("staged");
   options.only_rank_0 = options.more;
   options.more = {};
-  FaultWorld world(2, {"sum"}, options);
+  FaultWorld world(2, words("sum"), options);
   for (const int rank : {0, 1}) {
     const auto failure = world.failure(rank);
     ASSERT_TRUE(failure) << world.report();
@@ -63,7 +95,7 @@ TEST(MissingDevices, ALibraryThatIsNamedMustExist) {
   for (const std::string name : {"TUTTI_CUDA_LIBRARY", "TUTTI_NCCL_LIBRARY"}) {
     FaultWorld::Options options = with("nccl");
     options.more[name] = "/no/such/library.so";
-    FaultWorld world(1, {"sum"}, options);
+    FaultWorld world(1, words("sum"), options);
     const auto failure = world.failure(0);
     ASSERT_TRUE(failure) << world.report();
     EXPECT_EQ(failure->code, "unsupported") << failure->message;
@@ -74,7 +106,7 @@ TEST(MissingDevices, ALibraryThatIsNamedMustExist) {
 TEST(MissingDevices, NcclAloneIsNoTransport) {
   FaultWorld::Options options = with("nccl");
   options.transport = "nccl";
-  FaultWorld world(1, {"sum"}, options);
+  FaultWorld world(1, words("sum"), options);
   const auto failure = world.failure(0);
   ASSERT_TRUE(failure) << world.report();
   EXPECT_EQ(failure->code, "invalid_argument") << failure->message;

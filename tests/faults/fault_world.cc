@@ -1,6 +1,7 @@
 #include "tests/faults/fault_world.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -12,7 +13,9 @@ namespace tutti::test {
 std::int64_t monotonic_now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 FaultWorld::FaultWorld(int size, const std::vector<std::string>& words, const Options& options) {
-  std::vector<std::string> command = {std::string(TUTTI_BIN_DIR) + "/tests/" + options.program};
+  // The programs are in the same folder, which may have been moved since they were built.
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  std::vector<std::string> command = {here / options.program};
   command.insert(command.end(), words.begin(), words.end());
   const std::string store = "tcp://127.0.0.1:" + std::to_string(unused_port());
   for (int rank = 0; rank < size; ++rank) {

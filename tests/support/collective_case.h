@@ -68,12 +68,15 @@ std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
 // count and the root change from case to case.
 std::vector<CollectiveCase> collective_matrix(int size);
 
+// Returns a part of the matrix, which depends on `size`. For any two of the properties kind, type, operation,
+// count and place (in or out of place), the part contains every combination of values that the matrix
+// contains.
+std::vector<CollectiveCase> paired_matrix(int size);
+
 // Returns whether to test all combinations. Under a sanitizer they take minutes, so there this returns true
 // only if TEST_ALL is set. (`./dev test --all` sets it.)
 bool test_all();
-// Returns the matrix if `test_all()`. Otherwise returns a part of it, which depends on `size`. For any two of
-// the properties kind, type, operation, count and place (in or out of place), the part contains every
-// combination of values that the matrix contains.
+// Returns the matrix if `test_all()`, and otherwise the part with all pairs.
 std::vector<CollectiveCase> tested_matrix(int size);
 
 }  // namespace tutti::test

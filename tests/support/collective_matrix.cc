@@ -28,25 +28,6 @@ std::vector<ReduceOp> operations_for(const CollectiveCase& test) {
   return all;
 }
 
-// Returns a part of `cases` that still contains every pair of properties that occurs in `cases`.
-std::vector<CollectiveCase> covering_pairs(std::vector<CollectiveCase> cases, int size) {
-  // Every size gives another order. So different sizes test different combinations of three and more
-  // properties.
-  std::shuffle(cases.begin(), cases.end(), std::mt19937(static_cast<unsigned>(size)));
-  std::set<std::tuple<std::size_t, std::uint64_t, std::size_t, std::uint64_t>> covered;
-  std::erase_if(cases, [&](const CollectiveCase& test) {
-    const std::array<std::uint64_t, 5> properties = {
-        static_cast<std::uint64_t>(test.kind), static_cast<std::uint64_t>(test.type),
-        static_cast<std::uint64_t>(test.op.kind()), test.count, test.in_place ? 1u : 0u};
-    bool anew = false;
-    for (std::size_t i = 0; i < properties.size(); ++i) {
-      for (std::size_t j = 0; j < i; ++j) anew |= covered.insert({i, properties[i], j, properties[j]}).second;
-    }
-    return !anew;
-  });
-  return cases;
-}
-
 }  // namespace
 
 bool test_all() {
@@ -85,8 +66,27 @@ std::vector<CollectiveCase> collective_matrix(int size) {
   return cases;
 }
 
+std::vector<CollectiveCase> paired_matrix(int size) {
+  std::vector<CollectiveCase> cases = collective_matrix(size);
+  // Every size gives another order. So different sizes test different combinations of three and more
+  // properties.
+  std::shuffle(cases.begin(), cases.end(), std::mt19937(static_cast<unsigned>(size)));
+  std::set<std::tuple<std::size_t, std::uint64_t, std::size_t, std::uint64_t>> covered;
+  std::erase_if(cases, [&](const CollectiveCase& test) {
+    const std::array<std::uint64_t, 5> properties = {
+        static_cast<std::uint64_t>(test.kind), static_cast<std::uint64_t>(test.type),
+        static_cast<std::uint64_t>(test.op.kind()), test.count, test.in_place ? 1u : 0u};
+    bool anew = false;
+    for (std::size_t i = 0; i < properties.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) anew |= covered.insert({i, properties[i], j, properties[j]}).second;
+    }
+    return !anew;
+  });
+  return cases;
+}
+
 std::vector<CollectiveCase> tested_matrix(int size) {
-  return test_all() ? collective_matrix(size) : covering_pairs(collective_matrix(size), size);
+  return test_all() ? collective_matrix(size) : paired_matrix(size);
 }
 
 }  // namespace tutti::test

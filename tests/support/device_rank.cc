@@ -1,24 +1,38 @@
-// This is a program for ranks whose buffers are in the memory of the fake CUDA: `device_rank MODE`. Each rank
-// uses the device whose number is its rank.
-//   sum   an all_reduce of ones; prints "sum VALUE"
-//   loop  one all_reduce after the other until one fails; then the survivors call shrink and print
-//         "shrunk SIZE 0 0" and "sum VALUE"
+// This is a program for ranks whose buffers are in memory of CUDA devices: `device_rank MODE [DRIVER]`. The
+// ranks use the devices in turn. DRIVER is the file of the CUDA driver for the program's own calls.
+//   sum          an all_reduce of ones; prints "sum VALUE"
+//   loop         one all_reduce after the other until one fails; then the survivors call shrink and print
+//                "shrunk SIZE 0 0" and "sum VALUE"
+//   kinds        every collective with one type and one operation; prints "right COUNT", or what is wrong
+//   collectives  the same with every pair of kind, type, operation and count; and with large vectors
 // Prints "ready" after the first all_reduce. A failure makes it print "failed NANOSECONDS CODE MESSAGE", with
 // the time on the monotonic clock.
+#include <bit>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include <tutti/tutti.h>
 
-#include "tests/support/device_array.h"
+#include "tests/support/collective_case.h"
+#include "tests/support/device_memory.h"
 
 namespace {
 
-using Array = tutti::test::DeviceArray<float>;
+using tutti::CollectiveKind;
+using tutti::DataType;
+using tutti::ReduceOp;
+using tutti::test::CaseCall;
+using tutti::test::CollectiveCase;
+using tutti::test::DeviceMemory;
 
 constexpr std::size_t elements = 100'000;
+constexpr std::size_t large_count = 300'001;  // makes several pieces of a staged call
 
 void say(const std::string& line) {
   std::printf("%s\n", line.c_str());
@@ -31,43 +45,160 @@ void tell(const tutti::Error& error) {
       error.status().message());
 }
 
-void sum(tutti::Communicator& comm, const Array& array) {
-  comm.all_reduce(array.buffer(), tutti::ReduceOp::sum).wait();
+// `Ones` is an array of ones in the memory of a device.
+class Ones {
+ public:
+  Ones(const tutti::cuda::Api& api, int device) : memory_(api, device, elements * sizeof(float)) { reset(); }
+  void reset() {
+    const std::vector<float> ones(elements, 1);
+    memory_.write(0, std::as_bytes(std::span(ones)));
+  }
+  void sum(tutti::Communicator& comm) {
+    const tutti::Buffer buffer(memory_.data(), elements, DataType::float32, memory_.memory());
+    comm.all_reduce(buffer, ReduceOp::sum).wait();
+  }
+  int last() const {
+    float value = 0;
+    memory_.read((elements - 1) * sizeof value, std::as_writable_bytes(std::span(&value, 1)));
+    return static_cast<int>(value);
+  }
+
+ private:
+  const DeviceMemory memory_;
+};
+
+void say_sum(tutti::Communicator& comm, Ones& ones) {
+  ones.reset();
+  ones.sum(comm);
+  say("sum " + std::to_string(ones.last()));
 }
 
-void say_sum(tutti::Communicator& comm, Array& array) {
-  array.set(std::vector<float>(elements, 1));
-  sum(comm, array);
-  say("sum " + std::to_string(static_cast<int>(array.view().back())));
-}
-
-void loop(tutti::Communicator& comm, Array& array) {
+void loop(tutti::Communicator& comm, Ones& ones) {
   try {
-    for (;;) sum(comm, array);
+    for (;;) ones.sum(comm);
   } catch (const tutti::Error& error) {
     tell(error);
   }
   tutti::Shrunk shrunk = comm.shrink();
   say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
-  say_sum(shrunk.communicator, array);
+  say_sum(shrunk.communicator, ones);
 }
 
-}  // namespace
+// A `Mirror` carries out the calls of cases in the memory of a device. The device has a copy of the host's
+// memory for cases, guard bytes included, so writing beyond a buffer there is noticed, too.
+class Mirror {
+ public:
+  Mirror(const tutti::cuda::Api& api, int device, std::size_t bytes)
+      : host_(2 * bytes), device_(api, device, 2 * bytes) {}
+  tutti::test::CaseMemory host() {
+    const std::span<std::byte> all(host_);
+    return {all.first(all.size() / 2), all.last(all.size() / 2)};
+  }
+  void perform(tutti::Communicator& comm, const CollectiveCase& test, const CaseCall& call) {
+    CaseCall there = call;
+    there.in.data = on_device(call.in.data);
+    there.out.data = on_device(call.out.data);
+    there.in.memory = there.out.memory = device_.memory();
+    const std::span<std::byte> in = guarded(call.in.data, call.in.bytes());
+    const std::span<std::byte> out = guarded(call.out.data, call.out.bytes());
+    for (const std::span<std::byte> part : {in, out}) device_.write(offset(part.data()), part);
+    tutti::test::perform(comm, test, there);
+    for (const std::span<std::byte> part : {in, out}) device_.read(offset(part.data()), part);
+  }
 
-int main(int, char** words) {
+ private:
+  std::size_t offset(const void* address) const {
+    return static_cast<std::size_t>(static_cast<const std::byte*>(address) - host_.data());
+  }
+  std::byte* on_device(const void* address) const {
+    return std::bit_cast<std::byte*>(std::bit_cast<tutti::cuda::Address>(device_.data()) + offset(address));
+  }
+  std::span<std::byte> guarded(const void* address, std::size_t bytes) {
+    return std::span(host_).subspan(offset(address) - tutti::test::case_guard,
+                                    bytes + 2 * tutti::test::case_guard);
+  }
+
+  std::vector<std::byte> host_;
+  const DeviceMemory device_;
+};
+
+// NCCL multiplies floating-point numbers by 1/p before it adds them, so its average over p ranks is exact
+// only for some p.
+bool is_exact(const CollectiveCase& test, int size) {
+  return test.op.kind() != ReduceOp::Kind::avg || !tutti::is_floating(test.type) || (size & (size - 1)) == 0;
+}
+
+std::vector<CollectiveCase> cases_for(bool all, int size) {
+  std::vector<CollectiveCase> cases =
+      all ? tutti::test::paired_matrix(size) : tutti::test::collective_matrix(size);
+  const auto is_plain = [](const CollectiveCase& test) {
+    return test.type == DataType::float32 && test.op.kind() == ReduceOp::Kind::sum;
+  };
+  std::erase_if(cases, [&](const auto& test) { return all ? !is_exact(test, size) : !is_plain(test); });
+  for (int kind = 0; all && kind < tutti::collective_kind_count; ++kind) {
+    CollectiveCase large{.kind = static_cast<CollectiveKind>(kind), .count = large_count};
+    if (large.kind != CollectiveKind::send && large.kind != CollectiveKind::recv) cases.push_back(large);
+  }
+  return cases;
+}
+
+int check_collectives(tutti::Communicator& comm, const tutti::cuda::Api& api, int device, bool all) {
+  const auto size = static_cast<std::size_t>(comm.size());
+  Mirror mirror(api, device, large_count * sizeof(float) * size + 2 * tutti::test::case_guard);
+  const auto perform = [&](tutti::Communicator& on, const CollectiveCase& test, const CaseCall& call) {
+    mirror.perform(on, test, call);
+  };
+  const std::vector<CollectiveCase> cases = cases_for(all, comm.size());
+  for (const CollectiveCase& test : cases) {
+    const std::string wrong = tutti::test::run_case(comm, test, mirror.host(), perform);
+    if (wrong.empty()) continue;
+    say(wrong);
+    return 1;
+  }
+  say("right " + std::to_string(cases.size()));
+  return 0;
+}
+
+int work(tutti::Communicator& comm, const std::string& mode, const tutti::cuda::Api& api, int device) {
+  Ones ones(api, device);
+  ones.sum(comm);
+  say("ready");
+  if (mode == "kinds" || mode == "collectives")
+    return check_collectives(comm, api, device, mode == "collectives");
+  if (mode == "loop") {
+    loop(comm, ones);
+  } else {
+    say_sum(comm, ones);
+  }
+  return 0;
+}
+
+// If an exception destroyed the communicator, the other ranks would learn only that this rank has left.
+int run(const std::string& mode, const tutti::cuda::Api& api) {
+  // CUDA is initialized first, since NCCL gets reductions of fp8 only then.
+  const int devices = tutti::test::count_devices(api);
+  tutti::Communicator comm = tutti::init();
   try {
-    tutti::Communicator comm = tutti::init();
-    fake_cuda_reset(comm.size());
-    Array array(comm.rank(), std::vector<float>(elements, 0));
-    sum(comm, array);
-    say("ready");
-    if (words[1] == std::string("loop")) {
-      loop(comm, array);
-    } else {
-      say_sum(comm, array);
-    }
+    return work(comm, mode, api, comm.rank() % devices);
   } catch (const tutti::Error& error) {
     tell(error);
     return 1;
   }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  // NCCL lets ranks share a device only if it takes them for ranks on different hosts.
+  setenv("NCCL_HOSTID", std::to_string(getpid()).c_str(), 0);
+  try {
+    const auto driver = tutti::cuda::load(count > 2 ? words[2] : "");
+    if (!driver.ok()) throw tutti::Error(driver.status());
+    return run(words[1], **driver);
+  } catch (const tutti::Error& error) {
+    tell(error);
+  } catch (const std::exception& error) {
+    say(error.what());
+  }
+  return 1;
 }

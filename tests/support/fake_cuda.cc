@@ -31,7 +31,7 @@ constexpr KnownError known_errors[] = {
     {success, "CUDA_SUCCESS", "no error"},
     {tutti::test::invalid_value, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
     {tutti::test::out_of_memory, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
-    {tutti::test::not_initialized, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {tutti::cuda::not_initialized, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
     {tutti::test::no_device, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {tutti::test::invalid_device, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {tutti::test::invalid_context, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
@@ -79,6 +79,7 @@ void fake_cuda_reset(int devices) {
   ended.swap(m.default_streams);
   m.initialized = false;
   m.devices = devices;
+  m.capability = 90;
   m.failures.clear();
   m.broken = success;
   m.copy_microseconds = 0;
@@ -89,6 +90,11 @@ void fake_cuda_reset(int devices) {
 bool fake_cuda_is_initialized() {
   const std::lock_guard lock(machine().mutex);
   return machine().initialized;
+}
+
+void fake_cuda_set_capability(int capability) {
+  const std::lock_guard lock(machine().mutex);
+  machine().capability = capability;
 }
 
 void fake_cuda_fail(const char* function, int n, Outcome error) {
@@ -150,6 +156,15 @@ Outcome cuDeviceGetUuid_v2(Uuid* uuid, Ordinal device) {
   FAKE_CUDA_ENTER();
   std::memset(uuid->bytes, 0xfa, sizeof uuid->bytes);
   uuid->bytes[15] = static_cast<char>(device);
+  return success;
+}
+
+Outcome cuDeviceGetAttribute(int* value, int attribute, Ordinal) {
+  FAKE_CUDA_ENTER();
+  const bool major = attribute == tutti::cuda::attribute_capability_major;
+  FAKE_CUDA_REQUIRE(major || attribute == tutti::cuda::attribute_capability_minor, invalid_value);
+  const std::lock_guard lock(machine().mutex);
+  *value = major ? machine().capability / 10 : machine().capability % 10;
   return success;
 }
 

@@ -34,7 +34,7 @@ cuda::Outcome FakeMachine::enter(const char* function) {
     return error;
   }
   if (broken != cuda::success) return broken;
-  return initialized ? cuda::success : not_initialized;
+  return initialized ? cuda::success : cuda::not_initialized;
 }
 
 cuda::Outcome FakeMachine::forbid_in_captures() {

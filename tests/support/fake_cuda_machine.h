@@ -25,8 +25,8 @@ namespace tutti::test {
 
 // These are errors of the CUDA driver, with their values in cuda.h.
 inline constexpr cuda::Outcome invalid_value = 1;
+using cuda::not_initialized;
 using cuda::out_of_memory;
-inline constexpr cuda::Outcome not_initialized = 3;
 inline constexpr cuda::Outcome no_device = 100;
 inline constexpr cuda::Outcome invalid_device = 101;
 inline constexpr cuda::Outcome invalid_context = 201;
@@ -92,6 +92,7 @@ class FakeMachine {
   std::mutex mutex;
   bool initialized = false;
   int devices = 2;
+  int capability = 90;
   CUctx_st contexts[most_devices];
   std::map<cuda::StreamHandle, std::unique_ptr<FakeStream>> streams;
   std::map<CUctx_st*, std::unique_ptr<FakeStream>> default_streams;

@@ -174,15 +174,20 @@ Outcome ncclGetUniqueId(UniqueId* id) {
 
 Outcome ncclCommInitRankConfig(Comm* comm, int size, UniqueId id, int rank, tutti::nccl::Config* config) {
   int device = -1;
-  if (config->magic != 0xcafebeef || config->blocking != 0) return invalid_argument;
+  const bool blocking = config->blocking == 1;
+  if (config->magic != 0xcafebeef || (config->blocking != 0 && !blocking)) return invalid_argument;
   if (cuCtxGetDevice(&device) != tutti::cuda::success) return invalid_usage;
   auto made = std::make_unique<ncclComm>(id.bytes, rank, size, device);
   if (!made->channels.usable()) return invalid_usage;
   made->queries_left = fake_nccl().init_queries;
+  while (blocking && !made->initialized) {
+    made->initialized = made->channels.complete();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
   ++fake_nccl().communicators;
   ++fake_nccl().initialized;
   *comm = made.release();
-  return in_progress;
+  return blocking ? success : in_progress;
 }
 
 Outcome ncclCommGetAsyncError(Comm comm, Outcome* error) {

@@ -25,7 +25,9 @@ class MirroredOffload final : public Offload {
   std::string facts() const override { return offload_->facts(); }
   Status fits(std::span<const PeerInfo* const> members) const override { return offload_->fits(members); }
   bool takes_host_memory() const override { return true; }
-  Status takes(const Fingerprint& call) const override { return offload_->takes(call); }
+  Status takes(const Fingerprint& call, std::span<const PeerInfo* const> members) const override {
+    return offload_->takes(call, members);
+  }
   Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
 
  private:

@@ -239,7 +239,7 @@ Status ReferenceOffload::fits(std::span<const PeerInfo* const> members) const {
   return Status();
 }
 
-Status ReferenceOffload::takes(const Fingerprint& call) const {
+Status ReferenceOffload::takes(const Fingerprint& call, std::span<const PeerInfo* const>) const {
   if (is_reduction(call.kind) && call.op == ReduceOp::Kind::user)
     return Status(Code::unsupported, "it cannot call a program's functions");
   return Status();

@@ -96,7 +96,7 @@ class ReferenceOffload final : public Offload {
   std::string facts() const override;
   Status fits(std::span<const PeerInfo* const> members) const override;
   bool takes_host_memory() const override { return library_->options().host_memory; }
-  Status takes(const Fingerprint& call) const override;
+  Status takes(const Fingerprint& call, std::span<const PeerInfo* const> members) const override;
   Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
   Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte> region) override;
 

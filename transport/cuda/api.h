@@ -29,12 +29,15 @@ struct Uuid {
 // The values below are those of the driver's header (cuda.h).
 inline constexpr Outcome success = 0;
 inline constexpr Outcome out_of_memory = 2;
+inline constexpr Outcome not_initialized = 3;
 inline constexpr Outcome not_ready = 600;
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr unsigned event_disable_timing = 2;
 inline constexpr unsigned host_alloc_portable = 1;
 inline constexpr unsigned host_alloc_device_map = 2;
 inline constexpr unsigned wait_value_at_least = 0;
+inline constexpr int attribute_capability_major = 75;
+inline constexpr int attribute_capability_minor = 76;
 inline constexpr int attribute_memory_type = 2;
 inline constexpr unsigned memory_type_device = 2;
 inline constexpr int capture_status_none = 0;
@@ -50,6 +53,7 @@ struct Api {
   Outcome (*DeviceGetCount)(int* count);
   Outcome (*DeviceGet)(Ordinal* device, int number);
   Outcome (*DeviceGetUuid)(Uuid* uuid, Ordinal device);
+  Outcome (*DeviceGetAttribute)(int* value, int attribute, Ordinal device);
   Outcome (*DevicePrimaryCtxRetain)(Context* context, Ordinal device);
   Outcome (*DevicePrimaryCtxRelease)(Ordinal device);
   Outcome (*CtxPushCurrent)(Context context);

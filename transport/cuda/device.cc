@@ -1,5 +1,7 @@
 #include "transport/cuda/device.h"
 
+#include <utility>
+
 namespace tutti::cuda {
 
 namespace {
@@ -54,6 +56,28 @@ Device::Current::~Current() {
   api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
   Context context = nullptr;
   if (pushed_) api_.CtxPopCurrent(&context);
+}
+
+Result<std::vector<int>> capabilities(const Api& api) {
+  int devices = 0;
+  const Outcome counted = api.DeviceGetCount(&devices);
+  if (counted == not_initialized) return Status(Code::unsupported, "CUDA has not been initialized");
+  if (counted != success) return status_of(api, counted, "cuDeviceGetCount");
+  std::vector<int> all;
+  for (int number = 0; number < devices; ++number) {
+    Ordinal device = 0;
+    int major = 0;
+    int minor = 0;
+    if (const Outcome got = api.DeviceGet(&device, number); got != success)
+      return status_of(api, got, "cuDeviceGet");
+    for (const auto& [attribute, value] :
+         {std::pair(attribute_capability_major, &major), std::pair(attribute_capability_minor, &minor)}) {
+      if (const Outcome got = api.DeviceGetAttribute(value, attribute, device); got != success)
+        return status_of(api, got, "cuDeviceGetAttribute");
+    }
+    all.push_back(10 * major + minor);
+  }
+  return all;
 }
 
 Result<std::unique_ptr<Stream>> Stream::create(const Device& device) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "transport/cuda/api.h"
 
@@ -49,6 +50,10 @@ class Device {
   Context context_ = nullptr;
   std::string uuid_;
 };
+
+// Returns the compute capability of each device, such as 90 for 9.0. Does not initialize the driver: if the
+// program has not done so, fails with `unsupported`.
+Result<std::vector<int>> capabilities(const Api& api);
 
 // The device of a handle below must be `Current` when one of its functions is called, its destructor
 // included.

@@ -65,6 +65,10 @@ inline constexpr int scalar_host_immediate = 1;
 inline constexpr int oldest_version = 21400;
 inline constexpr int first_version_with_float8 = 22400;
 
+// NCCL reduces elements of eight bits with a floating point only on devices of compute capability 9.0 or
+// later, and fails if one device of a communicator is older.
+inline constexpr int least_capability_with_float8 = 90;
+
 // An `Api` holds the functions of NCCL that tutti uses, each under its name without "nccl". NCCL 2.14 and
 // later have all of them, except those that may be null.
 struct Api {

@@ -10,8 +10,6 @@ namespace {
 
 Status unsupported(const std::string& why) { return Status(Code::unsupported, why); }
 
-bool is_float8(DataType type) { return type == DataType::float8_e4m3 || type == DataType::float8_e5m2; }
-
 // Returns the bits of 1 in a floating-point type.
 std::uint64_t one(DataType type) {
   switch (type) {
@@ -51,11 +49,16 @@ Status takes(const Fingerprint& call, int version) {
     default:
       break;
   }
-  if (is_float8(call.type) && version < first_version_with_float8) {
+  if (reduces_float8(call) && version < first_version_with_float8) {
     return unsupported("version " + to_string(version) + " cannot add elements of type " +
                        std::string(to_string(call.type)));
   }
   return {};
+}
+
+bool reduces_float8(const Fingerprint& call) {
+  return is_reduction(call.kind) &&
+         (call.type == DataType::float8_e4m3 || call.type == DataType::float8_e5m2);
 }
 
 Type type_of(DataType type) {

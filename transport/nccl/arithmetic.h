@@ -15,6 +15,9 @@ namespace tutti::nccl {
 // Returns ok if NCCL of this version can carry out the call, and otherwise the reason.
 Status takes(const Fingerprint& call, int version);
 
+// Returns whether the call adds or compares elements of eight bits with a floating point.
+bool reduces_float8(const Fingerprint& call);
+
 // Returns NCCL's type for the elements of a reduction.
 Type type_of(DataType type);
 // Returns NCCL's operation, except for a premultiplied sum.

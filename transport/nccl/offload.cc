@@ -28,9 +28,33 @@ std::string host_id() {
   return "host " + std::to_string(digest_of(letters));
 }
 
-const std::string& facts_of(const PeerInfo& peer) { return peer.offloads.at("nccl"); }
+// A rank's facts are its version, its host id and whether it adds fp8. The last may have commas in it.
+struct Facts {
+  explicit Facts(const PeerInfo& peer) {
+    const std::string& all = peer.offloads.at("nccl");
+    const std::size_t first = all.find(", ");
+    const std::size_t second = all.find(", ", first == all.npos ? first : first + 2);
+    version = all.substr(0, first);
+    if (first != all.npos) host = all.substr(first + 2, second == all.npos ? second : second - first - 2);
+    if (second != all.npos) float8 = all.substr(second + 2);
+  }
+  std::string version, host, float8;
+};
 
-std::string version_in(const std::string& facts) { return facts.substr(0, facts.find(',')); }
+constexpr const char* adds_float8 = "adds fp8";
+
+// Returns whether NCCL can reduce elements of eight bits on all devices of this process, or why not. Which
+// device a communicator will use is not known yet.
+std::string float8_on(const cuda::Api& cuda) {
+  const std::string no = "adds no fp8: ";
+  const Result<std::vector<int>> all = cuda::capabilities(cuda);
+  if (!all.ok()) return no + all.status().message();
+  const auto least = std::ranges::min_element(*all);
+  if (least == all->end()) return no + "there is no device";
+  if (*least >= least_capability_with_float8) return adds_float8;
+  return no + "device " + std::to_string(least - all->begin()) + " has compute capability " +
+         std::to_string(*least / 10) + "." + std::to_string(*least % 10);
+}
 
 // Returns ok if no device is used by two ranks.
 Status check_devices(OffloadPeers& peers, const std::string& uuid) {
@@ -41,7 +65,7 @@ Status check_devices(OffloadPeers& peers, const std::string& uuid) {
   for (std::size_t rank = 0; rank < peers.members().size(); ++rank) {
     const PeerInfo& peer = *peers.members()[rank];
     const std::string device(letters + rank * uuid_digits, uuid_digits);
-    const auto [first, is_new] = users.try_emplace(device + facts_of(peer), &peer);
+    const auto [first, is_new] = users.try_emplace(device + Facts(peer).host, &peer);
     if (is_new) continue;
     return Status(Code::invalid_argument, first->second->describe() + " and " + peer.describe() +
                                               " use the same device, " + device +
@@ -53,7 +77,7 @@ Status check_devices(OffloadPeers& peers, const std::string& uuid) {
 }  // namespace
 
 Offload::Offload(const cuda::Api& cuda, const Api& api)
-    : cuda_(cuda), api_(api), facts_(to_string(api.version) + ", " + host_id()) {}
+    : cuda_(cuda), api_(api), facts_(to_string(api.version) + ", " + host_id() + ", " + float8_on(cuda)) {}
 
 Offload::~Offload() {
   for (std::thread& closer : closers_) closer.join();
@@ -61,16 +85,22 @@ Offload::~Offload() {
 
 Status Offload::fits(std::span<const PeerInfo* const> members) const {
   const PeerInfo& first = *members.front();
-  const std::string version = version_in(facts_of(first));
-  const auto differs = [&](const PeerInfo* peer) { return version_in(facts_of(*peer)) != version; };
+  const std::string version = Facts(first).version;
+  const auto differs = [&](const PeerInfo* peer) { return Facts(*peer).version != version; };
   const auto other = std::ranges::find_if(members, differs);
   if (other == members.end()) return {};
   return Status(Code::unsupported, first.describe() + " has version " + version + ", " +
-                                       (*other)->describe() + " has version " +
-                                       version_in(facts_of(**other)));
+                                       (*other)->describe() + " has version " + Facts(**other).version);
 }
 
-Status Offload::takes(const Fingerprint& call) const { return nccl::takes(call, api_.version); }
+Status Offload::takes(const Fingerprint& call, std::span<const PeerInfo* const> members) const {
+  const Status taken = nccl::takes(call, api_.version);
+  if (!taken.ok() || !reduces_float8(call)) return taken;
+  const auto can = [](const PeerInfo* peer) { return Facts(*peer).float8 == adds_float8; };
+  const auto unable = std::ranges::find_if_not(members, can);
+  if (unable == members.end()) return {};
+  return Status(Code::unsupported, (*unable)->describe() + " " + Facts(**unable).float8);
+}
 
 Result<std::unique_ptr<OffloadSession>> Offload::open(OffloadPeers& peers) {
   const Result<std::shared_ptr<Lane>> lane = this->lane(peers.memory().device());

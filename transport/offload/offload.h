@@ -41,9 +41,9 @@ class Offload {
   virtual Status fits(std::span<const PeerInfo* const> members) const = 0;
   // Returns whether `takes` may return ok for calls on host memory.
   virtual bool takes_host_memory() const { return false; }
-  // Returns ok if the library takes this call, and otherwise the reason. The result depends only on the
-  // argument, so it is the same on all ranks.
-  virtual Status takes(const Fingerprint& call) const = 0;
+  // Returns ok if the library takes this call of a communicator with these members, and otherwise the reason.
+  // The members fit. The result depends only on the arguments, so it is the same on all ranks.
+  virtual Status takes(const Fingerprint& call, std::span<const PeerInfo* const> members) const = 0;
   // Opens a session for the communicator of these peers. All members call it. It may block, but must
   // return soon after `peers.deadline()` has passed or `peers.status()` has become an error.
   virtual Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) = 0;

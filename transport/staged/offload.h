@@ -20,7 +20,7 @@ class StagedOffload final : public Offload {
   std::string_view name() const override { return "staged"; }
   std::string facts() const override;
   Status fits(std::span<const PeerInfo* const>) const override { return {}; }
-  Status takes(const Fingerprint&) const override { return {}; }
+  Status takes(const Fingerprint&, std::span<const PeerInfo* const>) const override { return {}; }
   Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
   Result<std::unique_ptr<AllocatedMemory>> allocate(std::size_t bytes, Memory memory) override;
 

@@ -68,6 +68,7 @@ TEST(CudaHeader, HasTheFunctions) {
   TUTTI_CHECK(DeviceGetCount);
   TUTTI_CHECK(DeviceGet);
   TUTTI_CHECK(DeviceGetUuid);
+  TUTTI_CHECK(DeviceGetAttribute);
   TUTTI_CHECK(DevicePrimaryCtxRetain);
   TUTTI_CHECK(DevicePrimaryCtxRelease);
   TUTTI_CHECK(CtxPushCurrent);
@@ -113,12 +114,15 @@ TEST(CudaHeader, HasTheTypesAndConstants) {
   EXPECT_EQ(sizeof(Uuid), sizeof(CUuuid));
   EXPECT_EQ(success, CUDA_SUCCESS);
   EXPECT_EQ(out_of_memory, CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(not_initialized, CUDA_ERROR_NOT_INITIALIZED);
   EXPECT_EQ(not_ready, CUDA_ERROR_NOT_READY);
   EXPECT_EQ(stream_non_blocking, unsigned{CU_STREAM_NON_BLOCKING});
   EXPECT_EQ(event_disable_timing, unsigned{CU_EVENT_DISABLE_TIMING});
   EXPECT_EQ(host_alloc_portable, unsigned{CU_MEMHOSTALLOC_PORTABLE});
   EXPECT_EQ(host_alloc_device_map, unsigned{CU_MEMHOSTALLOC_DEVICEMAP});
   EXPECT_EQ(wait_value_at_least, unsigned{CU_STREAM_WAIT_VALUE_GEQ});
+  EXPECT_EQ(attribute_capability_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  EXPECT_EQ(attribute_capability_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   EXPECT_EQ(attribute_memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
   EXPECT_EQ(memory_type_device, unsigned{CU_MEMORYTYPE_DEVICE});
   EXPECT_EQ(capture_status_none, CU_STREAM_CAPTURE_STATUS_NONE);

@@ -1,0 +1,207 @@
+"""Runs the tests and measurements that need a GPU, from a folder of built programs. `./dev test --gpu` calls it.
+
+    run.py FOLDER [--output FOLDER] [--quick]
+
+FOLDER is a bundle (`./dev bundle`) or a build tree. Nothing but Python is needed, and no network. TUTTI_CUDA_LIBRARY and
+TUTTI_NCCL_LIBRARY may name the libraries. The ranks may share one GPU.
+"""
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# NCCL stays on this machine. Its ranks take each other for ranks on other hosts, since only then may they share a GPU.
+NCCL = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_NET": "Socket", "NCCL_RAS_ENABLE": "0"}
+WHOLE = 570  # seconds for everything
+
+
+class Skipped(Exception):
+    pass
+
+
+class Failed(Exception):
+    pass
+
+
+def nccl_library():
+    """Returns NCCL's file: the one that is named, the one of the Python package, or the system's."""
+    if named := os.environ.get("TUTTI_NCCL_LIBRARY"):
+        return named
+    try:
+        package = importlib.util.find_spec("nvidia.nccl")
+    except ImportError:
+        package = None
+    for folder in package.submodule_search_locations or () if package else ():
+        if (library := Path(folder, "lib", "libnccl.so.2")).exists():
+            return str(library)
+    return "libnccl.so.2"
+
+
+class Suite:
+    def __init__(self, folder, output, quick):
+        self.folder, self.output, self.quick = folder, output, quick
+        self.deadline = time.monotonic() + WHOLE
+        self.cuda = os.environ.get("TUTTI_CUDA_LIBRARY", "libcuda.so.1")
+        self.nccl = nccl_library()
+        self.transports = {"nccl": "nccl,tcp", "staged": "tcp"}
+        self.report = []  # lines about the parts
+        self.comparisons = []
+        self.facts = {}
+
+    def run(self, command, limit, **variables):
+        """Runs a program, within a limit in seconds, and returns what it prints. Its processes end with it."""
+        limit = min(limit, self.deadline - time.monotonic())
+        if limit < 1:
+            raise Skipped("there is no time left")
+        log = self.output / f"{len(list(self.output.glob('*.log'))):02}-{Path(command[0]).name}.log"
+        with open(log, "w+") as out:
+            process = subprocess.Popen([str(word) for word in command], stdout=out, stderr=subprocess.STDOUT,
+                                       stdin=subprocess.DEVNULL, env={**os.environ, **NCCL, **variables},
+                                       cwd=ROOT, start_new_session=True)
+            try:
+                status = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                status = None
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            out.seek(0)
+            text = out.read()
+        if status != 0:
+            ended = f"took longer than {limit:.0f} s" if status is None else f"ended with status {status}"
+            raise Failed(f"{Path(command[0]).name} {ended}; the end of {log}:\n" + "".join(text.splitlines(True)[-30:]))
+        return text
+
+    def launch(self, ranks, *command, library, limit):
+        """Runs a program on some ranks."""
+        return self.run([self.folder / "bin/tutti", "run", "-n", ranks, "--", *command], limit,
+                        TUTTI_TRANSPORTS=self.transports[library], TUTTI_CUDA_LIBRARY=self.cuda,
+                        TUTTI_NCCL_LIBRARY=self.nccl)
+
+    # --- the parts; each returns what it has done ---
+
+    def collectives(self):
+        """all collectives, against results of the host; a rank that is killed"""
+        text = self.run([self.folder / "bin/tests/faults_device", "--gtest_filter=Devices*"], 300,
+                        TEST_CUDA_LIBRARY=self.cuda, TEST_NCCL_LIBRARY=self.nccl)
+        return text.split("[  PASSED  ]")[-1].strip()
+
+    def python(self):
+        """tests/gpu, with pytest"""
+        if not list((ROOT / "tests/gpu").glob("*_test.py")):
+            raise Skipped("tests/gpu has no tests for Python")
+        variables = {"PYTHONPATH": str(self.folder / "python"), "PYTHONDONTWRITEBYTECODE": "1",
+                     "LAUNCHER": str(self.folder / "bin/tutti")}
+        for module in ("pytest", "torch", "tutti"):
+            try:
+                self.run([sys.executable, "-c", f"import {module}"], 120, **variables)
+            except Failed as failure:
+                raise Skipped(str(failure).splitlines()[-1]) from None
+        text = self.run([sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests/gpu"], 240, **variables)
+        last = text.splitlines()[-1]
+        if " passed" not in last:
+            raise Skipped("; ".join(line for line in text.splitlines() if line.startswith("SKIPPED")) or last)
+        return last
+
+    def figures(self):
+        """time of calls, beside NCCL alone and beside the parts of a staged call"""
+        largest = 1 << 20 if self.quick else 64 << 20
+        for library in ("nccl", "staged"):
+            text = self.launch(2, self.folder / "bin/perf/device", library, largest, library=library, limit=120)
+            for line in map(json.loads, filter(lambda line: line.startswith("{"), text.splitlines())):
+                if "what" in line:
+                    self.comparisons.append(line)
+                else:
+                    self.facts.update(line)
+        return self.write_figures()
+
+    def sanitizer(self):
+        """every collective under compute-sanitizer"""
+        tool = shutil.which("compute-sanitizer")
+        if tool is None:
+            raise Skipped("compute-sanitizer is not in PATH")
+        # NCCL calls functions of CUDA that fail where a device lacks something. tutti itself looks at all outcomes.
+        checked = [tool, "--error-exitcode=9", "--report-api-errors=no", self.folder / "bin/tests/device_rank", "kinds", self.cuda]
+        for library in self.transports:
+            self.launch(2, *checked, library=library, limit=90)
+        return "no errors"
+
+    # --- what is written ---
+
+    def write_figures(self):
+        self.facts |= machine()
+        rows = [row for each in self.comparisons for row in evaluate(each)]
+        table = "".join(f"| {' | '.join(row)} |\n" for row in [HEADER, ["---"] * len(HEADER), *rows])
+        about = ", ".join(f"{name}: {value}" for name, value in self.facts.items())
+        (self.output / "figures.md").write_text(f"2 ranks on one machine; {about}\n\n{table}")
+        (self.output / "figures.json").write_text(json.dumps({"facts": self.facts, "comparisons": self.comparisons}, indent=1))
+        print(f"\n{about}\n\n{table}")
+        return f"written to {self.output / 'figures.md'} and figures.json"
+
+    def part(self, name):
+        work = getattr(self, name)
+        print(f"\n=== {name}: {work.__doc__}", flush=True)
+        start = time.monotonic()
+        try:
+            verdict, words = "passed", work()
+        except Skipped as reason:
+            verdict, words = "skipped", str(reason)
+        except Failed as reason:
+            verdict, words = "FAILED", str(reason)
+        line = f"{name}: {verdict} ({time.monotonic() - start:.0f} s): {words}"
+        print(line, flush=True)
+        self.report.append(line.splitlines()[0])
+        return verdict != "FAILED"
+
+
+HEADER = ["what", "bytes", "tutti, µs", "compared with", "its time, µs", "difference, µs", "ratio of times"]
+
+
+def machine():
+    """Returns the names of the GPU and its driver, as far as they can be found out."""
+    try:
+        text = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                              capture_output=True, text=True, timeout=60, check=True).stdout
+        gpu, driver = text.splitlines()[0].split(", ")
+    except (OSError, subprocess.SubprocessError, IndexError, ValueError):
+        gpu = driver = "unknown"
+    return {"GPU": gpu, "driver": driver}
+
+
+def evaluate(comparison):
+    """Returns rows of the table. Differences and ratios are medians over the rounds, each within one round."""
+    us = dict(comparison["us"])
+    ours = us.pop("tutti")
+    if comparison["what"] == "staged":
+        # A staged call can be as fast as the slowest of its parts.
+        us["the slowest part"] = [max(times) for times in zip(*us.values())]
+    for name, theirs in us.items():
+        pairs = list(zip(ours, theirs))
+        yield [comparison["what"], str(comparison["bytes"]), f"{statistics.median(ours):.1f}", name,
+               f"{statistics.median(theirs):.1f}", f"{statistics.median(a - b for a, b in pairs):.1f}",
+               f"{statistics.median(a / b for a, b in pairs):.3f}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--output", type=Path, default=ROOT / "build/gpu-results", help="for logs and figures")
+    parser.add_argument("--quick", action="store_true", help="measures small sizes only")
+    options = parser.parse_args()
+    shutil.rmtree(options.output, ignore_errors=True)
+    options.output.mkdir(parents=True)
+    suite = Suite(options.folder.resolve(), options.output.resolve(), options.quick)
+    passed = [suite.part(name) for name in ("collectives", "figures", "python", "sanitizer")]
+    print("\n=== summary\n" + "\n".join(suite.report))
+    sys.exit(0 if all(passed) else 1)
+
+
+if __name__ == "__main__":
+    main()
