@@ -1,11 +1,23 @@
 #include "core/shared_library.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 namespace tutti {
 
+namespace {
+
+// The loader would wait for ever for a writer of a pipe.
+bool is_pipe(const std::string& path) {
+  struct stat info = {};
+  return path.find('/') != std::string::npos && stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
+}  // namespace
+
 Result<SharedLibrary> SharedLibrary::open(std::span<const std::string> names) {
   for (const std::string& name : names) {
+    if (is_pipe(name)) return Status(Code::unsupported, name + " is a pipe, not a library");
     if (void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE)) {
       return SharedLibrary(handle, name);
     }

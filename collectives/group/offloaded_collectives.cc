@@ -83,6 +83,11 @@ Work OffloadedCollectives::refuse_together(const Call& call, const Fingerprint& 
 // library has reported that the call has ended.
 Work OffloadedCollectives::issue(const Call& call, const Fingerprint& print, const CallOptions& options,
                                  Library& library) {
+  if (options.stream != nullptr) {
+    const Status follows =
+        library.offload->can_follow(options.stream, memory_of(call, parts_.members.rank()));
+    if (!follows.ok()) return parts_.live.refuse(print, follows);
+  }
   if (!library.is_open.load(std::memory_order_acquire)) return issue_first(call, print, options, library);
   const Result<Operation*> made = make(call, print, options);
   if (!made.ok()) return parts_.live.refuse(print, made.status());

@@ -56,8 +56,7 @@ void OffloadedExecution::library_ended() {
 void OffloadedExecution::judge_library() {
   const Status& status = library_status_;
   const bool is_mismatch = status.code() == Code::mismatch;
-  if (status.ok() || status.code() == Code::unsupported || (is_mismatch && !is_witness_over()))
-    return settle();
+  if (library_ == nullptr || status.ok() || (is_mismatch && !is_witness_over())) return settle();
   const int culprit = status.peer() >= 0 || is_mismatch ? status.peer() : library_->world_rank;
   fail(Status(status.code(), library_->here + ": " + status.message(), culprit));
 }

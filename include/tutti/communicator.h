@@ -123,12 +123,12 @@ class TUTTI_API Registration {
 //
 // Errors: operations do not throw; `Work::wait` does. `invalid_argument` means that a count, type or root is
 // wrong, that buffers overlap, or that the `memory` of input and output differs. `unsupported` means that the
-// reduction is not defined on the type, that nothing can follow the stream, or that `region` is not null. A
-// call with either error does not count as an operation. A collective on device memory that neither tutti nor
-// an added library can use (see `Memory`) does count: it ends with `unsupported` on all ranks, and the
-// communicator remains usable. Every other failure of a collective, and every timeout or lost peer, makes the
-// whole communicator fail: all its pending and later operations end with that first cause. `split`, `group`,
-// `allocate` and `shrink` block, and throw `Error`.
+// reduction is not defined on the type, that nothing can follow the stream (or it is being captured into a
+// graph), or that `region` is not null. A call with either error does not count as an operation. A collective
+// on device memory that neither tutti nor an added library can use (see `Memory`) does count: it ends with
+// `unsupported` on all ranks, and the communicator remains usable. Every other failure of a collective, and
+// every timeout or lost peer, makes the whole communicator fail: all its pending and later operations end
+// with that first cause. `split`, `group`, `allocate` and `shrink` block, and throw `Error`.
 //
 // A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
 // communicator open the library together, at the first collective that it carries out. This first collective

@@ -25,12 +25,13 @@ namespace tutti::test {
 
 // These are errors of the CUDA driver, with their values in cuda.h.
 inline constexpr cuda::Outcome invalid_value = 1;
+using cuda::capture_implicit;
+using cuda::invalid_handle;
 using cuda::not_initialized;
 using cuda::out_of_memory;
 inline constexpr cuda::Outcome no_device = 100;
 inline constexpr cuda::Outcome invalid_device = 101;
 inline constexpr cuda::Outcome invalid_context = 201;
-inline constexpr cuda::Outcome invalid_handle = 400;
 inline constexpr cuda::Outcome capture_unsupported = 900;
 inline constexpr cuda::Outcome capture_invalidated = 901;
 inline constexpr cuda::Outcome captured_event = 907;

@@ -30,7 +30,9 @@ struct Uuid {
 inline constexpr Outcome success = 0;
 inline constexpr Outcome out_of_memory = 2;
 inline constexpr Outcome not_initialized = 3;
+inline constexpr Outcome invalid_handle = 400;
 inline constexpr Outcome not_ready = 600;
+inline constexpr Outcome capture_implicit = 906;
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr unsigned event_disable_timing = 2;
 inline constexpr unsigned host_alloc_portable = 1;

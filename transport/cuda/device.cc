@@ -90,14 +90,24 @@ Result<std::unique_ptr<Stream>> Stream::create(const Device& device) {
 
 Stream::~Stream() { api_.StreamDestroy(handle_); }
 
-// The driver reports an error if the stream is the default stream, and another stream is being captured.
+// If another stream is being captured, the driver reports an error for the default stream.
 Status refuse_capture(const Api& api, StreamHandle stream) {
   int status = capture_status_none;
   const Outcome outcome = api.StreamIsCapturing(stream, &status);
-  if (outcome != success)
-    return Status(Code::unsupported, status_of(api, outcome, "cuStreamIsCapturing").message());
-  if (status == capture_status_none) return {};
-  return Status(Code::unsupported, "the stream is being captured into a graph");
+  if (outcome == success && status == capture_status_none) return {};
+  if (outcome == success) return Status(Code::unsupported, "the stream is being captured into a graph");
+  const Status error = status_of(api, outcome, "cuStreamIsCapturing");
+  if (outcome == capture_implicit) return Status(Code::unsupported, error.message());
+  return outcome == invalid_handle ? Status(Code::invalid_argument, error.message()) : error;
+}
+
+Status can_follow(const Api& api, void* stream, Memory memory) {
+  if (memory.kind() != Memory::Kind::cuda) return {};
+  const Result<std::unique_ptr<Device>> device = Device::open(api, memory.device());
+  if (!device.ok()) return {};
+  const Device::Current current(**device);
+  Status refused = refuse_capture(api, static_cast<StreamHandle>(stream));
+  return refused.code() == Code::aborted ? Status() : refused;
 }
 
 Result<std::unique_ptr<Event>> Event::create(const Device& device) {

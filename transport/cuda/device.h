@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <tutti/memory.h>
+
 #include "transport/cuda/api.h"
 
 namespace tutti::cuda {
@@ -74,8 +76,12 @@ class Stream {
   const StreamHandle handle_;
 };
 
-// Returns `unsupported` if a stream is being captured into a graph. The capture remains valid.
+// Returns `unsupported` if a stream is being captured into a graph, and `invalid_argument` if there is no
+// such stream. The capture remains valid. If a stream of tutti waited for an event of such a stream, it would
+// be captured, too, and its events could not be queried. The stream's device must be `Current`.
 Status refuse_capture(const Api& api, StreamHandle stream);
+// Does what `Offload::can_follow` does.
+Status can_follow(const Api& api, void* stream, Memory memory);
 
 // An `Event` happens when the stream in which it was recorded has done all earlier work.
 class Event {

@@ -28,6 +28,9 @@ class Offload final : public tutti::Offload {
   std::string facts() const override { return facts_; }
   Status fits(std::span<const PeerInfo* const> members) const override;
   Status takes(const Fingerprint& call, std::span<const PeerInfo* const> members) const override;
+  Status can_follow(void* stream, Memory memory) const override {
+    return cuda::can_follow(cuda_, stream, memory);
+  }
   Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
   Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte> region) override;
   Result<std::unique_ptr<AllocatedMemory>> allocate(std::size_t bytes, Memory memory) override;

@@ -76,8 +76,6 @@ void Session::issue(std::span<OffloadCall* const> calls) {
   for (const auto& [call, why] : refused) call->done(*call, why);
 }
 
-// Refuses a stream that is being captured. If the session's stream waited for an event of that stream, it
-// would be captured, too, and events in it could not be queried. So the end of the call would not be noticed.
 Status Session::add(Job& job, OffloadCall& call) {
   const Memory memory = memory_of(call.call, member_.rank);
   const Memory ours = Memory::cuda(lane_->device().number());
@@ -88,8 +86,6 @@ Status Session::add(Job& job, OffloadCall& call) {
   }
   if (call.stream != nullptr) {
     const auto stream = static_cast<StreamHandle>(call.stream);
-    const Status captured = cuda::refuse_capture(lane_->device().api(), stream);
-    if (!captured.ok()) return captured;
     Result<EventPtr> event = take_event();
     if (!event.ok()) return event.status();
     const Status recorded = (*event)->record(stream);

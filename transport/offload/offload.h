@@ -44,6 +44,10 @@ class Offload {
   // Returns ok if the library takes this call of a communicator with these members, and otherwise the reason.
   // The members fit. The result depends only on the arguments, so it is the same on all ranks.
   virtual Status takes(const Fingerprint& call, std::span<const PeerInfo* const> members) const = 0;
+  // Returns ok if a call on this memory may follow the stream (`OffloadCall::stream`). Otherwise the call is
+  // refused on this rank only, and does not count as an operation. An error of the device is not reported
+  // here but by the session, since all ranks must learn of it.
+  virtual Status can_follow(void*, Memory) const { return {}; }
   // Opens a session for the communicator of these peers. All members call it. It may block, but must
   // return soon after `peers.deadline()` has passed or `peers.status()` has become an error.
   virtual Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "transport/cuda/api.h"
+#include "transport/cuda/device.h"
 #include "transport/offload/offload.h"
 
 namespace tutti::staged {
@@ -21,6 +22,9 @@ class StagedOffload final : public Offload {
   std::string facts() const override;
   Status fits(std::span<const PeerInfo* const>) const override { return {}; }
   Status takes(const Fingerprint&, std::span<const PeerInfo* const>) const override { return {}; }
+  Status can_follow(void* stream, Memory memory) const override {
+    return cuda::can_follow(api_, stream, memory);
+  }
   Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
   Result<std::unique_ptr<AllocatedMemory>> allocate(std::size_t bytes, Memory memory) override;
 

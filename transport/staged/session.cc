@@ -81,7 +81,6 @@ Result<std::unique_ptr<StagedCall>> Session::accept(OffloadCall& call) const {
   if (staged->cutting.all_know_counts()) staged->pieces = staged->cutting.own_pieces();
   if (call.stream == nullptr) return staged;
   const auto stream = static_cast<cuda::StreamHandle>(call.stream);
-  if (Status refused = cuda::refuse_capture(device_->api(), stream); !refused.ok()) return refused;
   Result<std::unique_ptr<cuda::Event>> before = cuda::Event::create(*device_);
   if (!before.ok()) return before.status();
   staged->before = *std::move(before);

@@ -6,9 +6,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/support/fake_cuda.h"
 #include "tests/support/fake_nccl.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -47,6 +49,14 @@ TEST(Offloads, LibrariesThatAreNamedMustWork) {
   EXPECT_THAT(made({}, with(TUTTI_FAKE_CUDA, missing)), ElementsAre(HasSubstr(missing)));
   EXPECT_THAT(made({"nccl", "tcp"}, with(TUTTI_FAKE_CUDA, missing)), ElementsAre(HasSubstr(missing)));
   EXPECT_THAT(made({"tcp"}, with(TUTTI_FAKE_CUDA, missing)), ElementsAre("staged"));
+}
+
+TEST(Offloads, APipeIsNoLibrary) {
+  const ScratchFolder folder;
+  const std::string pipe = folder.path() + "/library.so";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(made({}, with(pipe, "")), ElementsAre(HasSubstr("is a pipe")));
+  EXPECT_THAT(made({}, with(TUTTI_FAKE_CUDA, pipe)), ElementsAre(HasSubstr("is a pipe")));
 }
 
 TEST(Offloads, ANamedDriverDoesNotDemandNccl) {

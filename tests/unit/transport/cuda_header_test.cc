@@ -115,7 +115,9 @@ TEST(CudaHeader, HasTheTypesAndConstants) {
   EXPECT_EQ(success, CUDA_SUCCESS);
   EXPECT_EQ(out_of_memory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(not_initialized, CUDA_ERROR_NOT_INITIALIZED);
+  EXPECT_EQ(invalid_handle, CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(not_ready, CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(capture_implicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
   EXPECT_EQ(stream_non_blocking, unsigned{CU_STREAM_NON_BLOCKING});
   EXPECT_EQ(event_disable_timing, unsigned{CU_EVENT_DISABLE_TIMING});
   EXPECT_EQ(host_alloc_portable, unsigned{CU_MEMHOSTALLOC_PORTABLE});

@@ -220,8 +220,23 @@ TEST_F(CudaTest, StreamsThatAreCapturedAreRefused) {
   EXPECT_EQ(refuse_capture(api(), stream->handle()).code(), Code::unsupported);
   ASSERT_EQ(cuStreamEndCapture(stream->handle(), &graph), success) << "the capture should be valid";
   ASSERT_EQ(cuGraphDestroy(graph), success);
-  fake_cuda_fail("cuStreamIsCapturing", 1, 906);
+  fake_cuda_fail("cuStreamIsCapturing", 1, capture_implicit);
   EXPECT_EQ(refuse_capture(api(), nullptr).code(), Code::unsupported);
+}
+
+// An error of the device is not a reason to refuse the stream: the session reports it to all ranks.
+TEST_F(CudaTest, OnlyStreamsThatCannotBeFollowedAreRefused) {
+  const auto device = open();
+  const Device::Current current(*device);
+  const auto stream = Stream::create(*device).take();
+  const auto follow = [&](Outcome error) {
+    fake_cuda_fail("cuStreamIsCapturing", 1, error);
+    return can_follow(api(), stream->handle(), Memory::cuda(0)).code();
+  };
+  EXPECT_EQ(follow(invalid_handle), Code::invalid_argument);
+  EXPECT_EQ(follow(capture_implicit), Code::unsupported);
+  EXPECT_EQ(follow(700), Code::ok);
+  EXPECT_TRUE(can_follow(api(), stream->handle(), Memory::cuda(0)).ok());
 }
 
 TEST_F(CudaTest, BrokenDeviceFailsEverything) {
