@@ -27,10 +27,9 @@ void* handle_of(const c10::Stream& stream) {
   return handle == nullptr ? std::bit_cast<void*>(std::uintptr_t{1}) : handle;
 }
 #else
-void* handle_of(const c10::Stream& stream) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "tutti: tensors on ", stream.device(),
-                              " need torch 2.11 or later: torch " TORCH_VERSION
-                              " does not tell other libraries its current stream");
+void* handle_of(const c10::Stream&) {
+  C10_THROW_ERROR(NotImplementedError, "tutti: CUDA tensors need torch 2.11 or later: torch " TORCH_VERSION
+                                       " does not tell other libraries the current stream");
 }
 #endif
 

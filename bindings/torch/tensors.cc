@@ -1,6 +1,7 @@
 #include "bindings/torch/tensors.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 
 #include "bindings/torch/error.h"
@@ -57,6 +58,13 @@ tutti_op create_premultiplied_sum(const c10d::ReduceOp& op, const char* name) {
   check(tutti_op_create_premultiplied_sum(factor, &created), name);
   return created;
 }
+
+// While a `PlainOperators` exists, autograd does not record this thread's operators, and Python code cannot
+// intercept them. Such code would need the GIL, for which this thread must not wait if it holds a lock.
+struct PlainOperators {
+  const c10::impl::ExcludeDispatchKeyGuard guard{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                                                 c10::python_ks};
+};
 
 // Returns the places of the tensors in `flat`, where they lie one after another.
 std::vector<at::Tensor> places_in(const at::Tensor& flat, const std::vector<at::Tensor>& tensors) {
@@ -194,13 +202,13 @@ Flat::Flat(const std::vector<at::Tensor>& tensors, bool copy) {
   if (!is_copy) return;
   tensor = at::empty({total}, tensors.front().options().requires_grad(false).pinned_memory(false));
   if (!copy) return;
-  const at::AutoDispatchBelowADInplaceOrView unrecorded;
+  const PlainOperators plain;
   const std::vector<at::Tensor> places = places_in(tensor, tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i) places[i].copy_(tensors[i]);
 }
 
 void Flat::scatter(const at::Tensor& from, const std::vector<at::Tensor>& to) {
-  const at::AutoDispatchBelowADInplaceOrView unrecorded;
+  const PlainOperators plain;
   const std::vector<at::Tensor> places = places_in(from, to);
   for (std::size_t i = 0; i < to.size(); ++i) to[i].copy_(places[i]);
 }

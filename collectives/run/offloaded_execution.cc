@@ -114,7 +114,7 @@ std::string_view OffloadedExecution::awaited_library() const {
 // `wait_on` can be called before that call has ended.
 Status OffloadedExecution::wait_on(void* stream) {
   if (library_ == nullptr) return Execution::wait_on(stream);
-  if (library_over_ || library_->session == nullptr) return cancelled_ ? why_ : Status();
+  if (library_over_ || library_->session == nullptr) return cancelled_ ? why_ : library_status_;
   return library_->session->wait_on(call_, stream);
 }
 

@@ -277,6 +277,23 @@ def test_a_killed_rank_is_named(way):
         assert "peer_lost" in text and "rank 1 (host" in text and f"pid {processes[1].pid}" in text
 
 
+def captures(rank, size, put):
+    tensor = put(full(1))
+    dist.all_reduce(tensor)
+    fake.synchronize(rank)
+    with other_stream(rank):
+        fake.begin_capture(rank)
+        with pytest.raises(NotImplementedError, match="captur"):
+            dist.all_reduce(tensor)
+        fake.end_capture(rank)
+        dist.all_reduce(tensor)
+        assert torch.equal(tensor.cpu(), full(size * size))
+
+
+def test_an_operation_cannot_be_captured():
+    run(2, captures)
+
+
 def refuses(rank, size, put):
     ones = put(full(1))
     for call in (lambda: dist.isend(ones, rank).wait(), lambda: dist.irecv(ones, rank).wait()):

@@ -1,6 +1,7 @@
 // This Python module lets a torch without CUDA have tensors on CUDA devices. The devices are those of the
 // fake CUDA (tests/support/fake_cuda.h): a stream is a thread, and the host cannot access their memory. The
-// module registers what torch's build for CUDA registers: streams and events, an allocator, and a few kernels.
+// module registers what torch's build for CUDA registers: streams and events, an allocator, and a few
+// kernels.
 #include <atomic>
 #include <bit>
 #include <chrono>
@@ -321,6 +322,19 @@ void hold(int device) {
 
 void release() { held = false; }
 
+// Begins and ends the capture of a device's current stream, which must not be the default stream.
+void begin_capture(int device) {
+  const Stream stream = guard().getStream(Device(at::kCUDA, static_cast<DeviceIndex>(device)));
+  check(cuStreamBeginCapture_v2(handle_of(stream), 0), "cuStreamBeginCapture");
+}
+
+void end_capture(int device) {
+  const Stream stream = guard().getStream(Device(at::kCUDA, static_cast<DeviceIndex>(device)));
+  CUgraph_st* graph = nullptr;
+  check(cuStreamEndCapture(handle_of(stream), &graph), "cuStreamEndCapture");
+  check(cuGraphDestroy(graph), "cuGraphDestroy");
+}
+
 // Returns what the memory contains at this moment, whatever streams are doing.
 at::Tensor peek(const at::Tensor& tensor) { return seen_by_stream(tensor).clone(); }
 
@@ -341,6 +355,8 @@ PYBIND11_MODULE(fake_device, module) {
   module.def("to_device", &to_device, py::arg("tensor"), py::arg("device"), Released());
   module.def("hold", &hold, py::arg("device"), Released());
   module.def("release", &release);
+  module.def("begin_capture", &begin_capture, py::arg("device"));
+  module.def("end_capture", &end_capture, py::arg("device"));
   module.def("peek", &peek, py::arg("tensor"), Released());
   module.def("new_stream", [](int device) { return add_stream(static_cast<DeviceIndex>(device)); });
   module.def("use_stream", &use_stream, py::arg("device"), py::arg("stream"));

@@ -52,6 +52,19 @@ def test_futures_do_not_wait_for_a_receive():
     ranks.run(2, futures_do_not_wait_for_a_receive)
 
 
+def gathers_in_inference_mode(rank, size):
+    """The thread of the futures, which is not in inference mode, copies the results into such tensors."""
+    with torch.inference_mode():
+        outputs = [torch.empty(8) for _ in range(size)]
+        value = dist.all_gather(outputs, torch.full((8,), float(rank)), async_op=True).get_future().wait()
+    for source, part in enumerate(value):
+        assert torch.equal(part, torch.full((8,), float(source)))
+
+
+def test_inference_mode():
+    ranks.run(2, gathers_in_inference_mode)
+
+
 def nobody_waits(rank, size):
     for _ in range(200):
         dist.all_reduce(torch.ones(1000), async_op=True)
