@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/run/allocation.h"
 #include "tests/support/cluster.h"
 #include "tests/support/collective_case.h"
 
@@ -297,9 +298,11 @@ TEST_P(Registered, AllocateEndsWithTheCommunicator) {
       const auto begin = std::chrono::steady_clock::now();
       try {
         if (comm.rank() == comm.size() - 1) {
-          const std::uint64_t mine[] = {100, std::uint64_t{1} << 40, std::uint64_t{1} << 40, 0};
-          std::vector<std::uint64_t> all(std::size(mine) * static_cast<std::size_t>(comm.size()));
-          comm.all_gather(ConstBuffer(mine), Buffer(all)).wait();  // as `allocate` does
+          const AllocationVote mine{.bytes = 100, .limits = memory_limits()};
+          constexpr std::size_t words = sizeof mine / sizeof(std::uint64_t);
+          std::vector<std::uint64_t> all(words * static_cast<std::size_t>(comm.size()));
+          comm.all_gather(ConstBuffer(&mine, words, DataType::uint64), Buffer(all))
+              .wait();  // as `allocate` does
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
           comm.abort("enough");
         } else {

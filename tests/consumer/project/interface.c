@@ -121,7 +121,8 @@ static void use_groups(tutti_comm* comm) {
   EXPECT(tutti_allocation_size(memory) == 4096 && tutti_allocation_registered(memory) >= 0);
   tutti_allocation_free(memory);
   tutti_allocation_options where = TUTTI_ALLOCATION_OPTIONS_INIT;
-  EXPECT(tutti_allocate_with(comm, 4096, &where, &memory) == TUTTI_OK && tutti_allocation_size(memory) == 4096);
+  EXPECT(tutti_allocate_with(comm, 4096, &where, &memory) == TUTTI_OK &&
+         tutti_allocation_size(memory) == 4096);
   tutti_allocation_free(memory);
   EXPECT(tutti_register_memory(comm, text, sizeof text, &registration) == TUTTI_OK && registration != NULL);
   tutti_registration_free(registration);

@@ -127,7 +127,7 @@ TEST(Shortage, CountsWhoSharesAHostOrAControlGroup) {
 }
 
 TEST_F(GroupMemoryTest, OrdinaryMemoryIsZeroedToo) {
-  const GroupMemory memory(nullptr, 2, parts_);
+  const GroupMemory memory(std::unique_ptr<SharedSegment>(), 2, parts_);
   EXPECT_FALSE(memory.shared());
   for (std::size_t i = 0; i < memory.bytes(); ++i) ASSERT_EQ(memory.data()[i], std::byte{0});
 }
