@@ -118,7 +118,7 @@ class Suite:
         failures = []
         for library in self.transports:
             try:
-                text = self.launch(2, self.folder / "bin/perf/device", library, largest, library=library, limit=120)
+                text = self.launch(2, self.folder / "bin/perf/device", library, largest, library=library, limit=180)
             except Failed as failure:
                 text = failure.text
                 failures.append(str(failure))
