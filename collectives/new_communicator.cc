@@ -6,7 +6,6 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "collectives/arguments.h"
 #include "collectives/group/founding.h"
 #include "collectives/group/group.h"
+#include "collectives/group/retire.h"
 #include "collectives/group/roll_call.h"
 #include "collectives/group/world.h"
 
@@ -23,28 +23,11 @@ namespace tutti {
 
 namespace {
 
-// The last handle of a group may be destroyed inside a `then` callback, on the driving thread. Tearing down
-// needs the baton and waits for goodbyes. So in that case a separate thread tears the group down, once the
-// driving thread has left the callback.
-//
-// In a forked child nothing is torn down. Threads that do not exist in the child may have been changing the
-// state, and the parent itself will say goodbye.
-void retire(Group* group) {
-  const Driver& driver = group->world().engine->driver;
-  if (driver.forked()) {
-    static auto* const left_alone = new std::vector<Group*>;  // leak checkers find the groups here
-    left_alone->push_back(group);
-  } else if (driver.driven_by_this_thread()) {
-    std::thread([group] { delete group; }).detach();
-  } else {
-    delete group;
-  }
-}
-
 // If the ranks share memory, `place` is where their range of that memory lies.
 std::shared_ptr<Group> make_group(const std::shared_ptr<World>& world, std::uint32_t context,
                                   std::vector<int> ranks, std::optional<std::uint64_t> place = {}) {
-  std::shared_ptr<Group> group(new Group(world, context, std::move(ranks)), retire);
+  const auto destroy = [](Group* made) { retire(made->world().engine->driver, made); };
+  std::shared_ptr<Group> group(new Group(world, context, std::move(ranks)), destroy);
   if (place) group->use_range(*place);
   return group;
 }

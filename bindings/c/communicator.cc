@@ -111,9 +111,16 @@ int tutti_comm_descriptor(const tutti_comm* comm) { return comm->communicator.de
 int tutti_comm_progress(tutti_comm* comm) { return comm->communicator.progress() ? 1 : 0; }
 
 int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation) {
+  return tutti_allocate_with(comm, bytes, nullptr, allocation);
+}
+
+int tutti_allocate_with(tutti_comm* comm, size_t bytes, const tutti_allocation_options* options,
+                        tutti_allocation** allocation) {
   return guarded([&] {
     checked(allocation, "the output pointer for the allocation") = nullptr;
-    tutti::Allocation made = checked(comm, "the communicator").communicator.allocate(bytes);
+    const auto how = known_part<tutti_allocation_options>(options, TUTTI_ALLOCATION_OPTIONS_INIT);
+    const tutti::Memory where = memory(how.memory, how.device);
+    tutti::Allocation made = checked(comm, "the communicator").communicator.allocate(bytes, where);
     *allocation = new tutti_allocation{std::move(made)};
   });
 }

@@ -1,3 +1,10 @@
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include "bindings/python/group.h"
@@ -6,26 +13,58 @@ namespace tutti::python {
 
 namespace {
 
-// `SharedMemory` offers memory of `Communicator::allocate` by the buffer protocol. Every view keeps the
-// memory alive.
-struct SharedMemory {
+// `AllocatedArray` offers memory of `Communicator::allocate` by DLPack, and memory of the host also by the
+// buffer protocol. Every view keeps the memory alive.
+struct AllocatedArray {
   std::shared_ptr<Allocation> allocation;
+  Memory memory;
 };
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  const Allocation& allocation = *nb::inst_ptr<SharedMemory>(self)->allocation;
+  const AllocatedArray& array = *nb::inst_ptr<AllocatedArray>(self);
+  if (array.memory != Memory()) {
+    view->obj = nullptr;
+    PyErr_SetString(PyExc_BufferError, "only DLPack gives access to memory of a CUDA device");
+    return -1;
+  }
+  const Allocation& allocation = *array.allocation;
   return PyBuffer_FillInfo(view, self, allocation.data(), static_cast<Py_ssize_t>(allocation.bytes()), 0,
                            flags);
 }
 
 PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
 
-std::unique_ptr<SharedMemory> allocate(Group& group, std::size_t bytes) {
+// Returns the kind of device and its number, as DLPack has them.
+std::pair<int, int> dlpack_device(const AllocatedArray& array) {
+  const bool on_host = array.memory == Memory();
+  return {on_host ? nb::device::cpu::value : nb::device::cuda::value, array.memory.device()};
+}
+
+// The elements are there when `allocate` returns, so no stream needs to wait for them. The version may be
+// lower than the one that the caller knows.
+nb::object dlpack(nb::handle_t<AllocatedArray> self, const nb::object&, const nb::object&,
+                  std::optional<std::pair<int, int>> device, std::optional<bool> copy) {
+  const AllocatedArray& array = nb::cast<const AllocatedArray&>(self);
+  const std::pair<int, int> own = dlpack_device(array);
+  if (copy.value_or(false) || device.value_or(own) != own)
+    throw nb::buffer_error("the memory is not copied: it is exported where it is");
+  return nb::cast(nb::ndarray<std::uint8_t>(array.allocation->data(), {array.allocation->bytes()}, self, {},
+                                            nb::dtype<std::uint8_t>(), own.first, own.second));
+}
+
+Memory memory_of(std::optional<int> device) {
+  if (!device) return {};
+  if (*device >= 0 && *device <= Memory::max_device) return Memory::cuda(*device);
+  throw Error(Status(Code::invalid_argument, std::to_string(*device) + " is not a CUDA device"));
+}
+
+std::unique_ptr<AllocatedArray> allocate(Group& group, std::size_t bytes, std::optional<int> device) {
   const std::shared_ptr<Communicator> communicator = group.open();
+  const Memory memory = memory_of(device);
   const auto made = held_without_gil(Allocation());
-  interruptibly([made, communicator, bytes] { *made = communicator->allocate(bytes); },
+  interruptibly([made, communicator, bytes, memory] { *made = communicator->allocate(bytes, memory); },
                 [communicator] { communicator->abort("interrupted"); });
-  return std::make_unique<SharedMemory>(SharedMemory{made});
+  return std::make_unique<AllocatedArray>(AllocatedArray{made, memory});
 }
 
 // A `Registered` keeps an array alive, and the array's memory registered.
@@ -50,23 +89,31 @@ std::unique_ptr<Registered> register_memory(Group& group, nb::handle object) {
 }  // namespace
 
 void bind_allocation(nb::module_& module) {
-  nb::class_<SharedMemory>(
-      module, "Allocation", nb::type_slots(slots),
-      "Memory that the ranks of a host share; has the buffer protocol: numpy.frombuffer reads and writes it.")
+  nb::class_<AllocatedArray>(module, "Allocation", nb::type_slots(slots),
+                             "Memory that the ranks of a host share, or memory of a CUDA device. It has "
+                             "DLPack. Memory of the host also "
+                             "has the buffer protocol: numpy.frombuffer reads and writes it.")
       .def_prop_ro(
-          "nbytes", [](const SharedMemory& self) { return self.allocation->bytes(); }, "The number of bytes.")
+          "nbytes", [](const AllocatedArray& self) { return self.allocation->bytes(); },
+          "The number of bytes.")
       .def_prop_ro(
-          "registered", [](const SharedMemory& self) { return self.allocation->registered(); },
-          "Whether other ranks reach it directly; if not, it is ordinary memory.");
+          "registered", [](const AllocatedArray& self) { return self.allocation->registered(); },
+          "Whether collectives can work on it in place; if not, it is ordinary memory.")
+      .def("__dlpack__", &dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+           nb::arg("copy") = nb::none())
+      .def("__dlpack_device__", &dlpack_device);
   const nb::class_<Registered> registration(module, "Registration",
                                             "Keeps an array alive, and its memory registered.");
   nb::borrow<nb::class_<Group>>(module.attr("Communicator"))
       .def("register_memory", &register_memory, nb::arg("array"),
            "Registers an array's memory with the transports. Those that can write into a peer's memory then "
            "receive large messages there without copies. Returns a `Registration`.")
-      .def("allocate", &allocate, nb::arg("nbytes"),
-           "Allocates zeroed memory that the ranks of a host share, on which collectives copy nothing. "
-           "Collective and blocking; sizes may differ.");
+      .def("allocate", &allocate, nb::arg("nbytes"), nb::arg("device") = nb::none(),
+           "Allocates zeroed memory that the ranks of a host share, on which collectives copy nothing. With "
+           "the number of a CUDA device: memory of that device. Collective and blocking; sizes and devices "
+           "may "
+           "differ.");
 }
 
 }  // namespace tutti::python

@@ -7,12 +7,15 @@ import atexit
 
 import torch.distributed as _dist
 
+from tutti import _load_nccl
+
 from ._load import load as _load
 
 _C = _load()
 
 
 def _create(options, backend_options):
+    _load_nccl()
     return _C.create(options.store, options.group_rank, options.group_size, options.timeout, options.global_ranks_in_group)
 
 

@@ -38,7 +38,7 @@ def _compiled(name):
         fcntl.flock(lock, fcntl.LOCK_EX)  # only one of the ranks that start on this host compiles
         if not output.exists():
             print(f"tutti.torch: compiling for torch {torch.__version__}, once; it takes about half a minute", file=sys.stderr)
-            build.build(output, include, library)
+            build.build(output, [include], library)
     return output
 
 

@@ -27,7 +27,7 @@ Living& living() { return *all_living(); }
 
 }  // namespace
 
-void (*before_destruction)(ProcessGroupTutti*) = [](ProcessGroupTutti* backend) { backend->shutdown(); };
+void (*before_destruction)(ProcessGroupTutti*) = [](ProcessGroupTutti* backend) { backend->end(); };
 
 ProcessGroupTutti::ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size,
                                      Milliseconds timeout, Place from)
@@ -68,9 +68,9 @@ void ProcessGroupTutti::forget_all() {
   World::forget_default();
 }
 
-void ProcessGroupTutti::shutdown_all() {
+void ProcessGroupTutti::end_all() {
   const std::lock_guard lock(living().mutex);
-  for (ProcessGroupTutti* group : living().groups) group->shutdown();
+  for (ProcessGroupTutti* group : living().groups) group->end();
 }
 
 ProcessGroupTutti::Borrowed ProcessGroupTutti::borrow() const {
@@ -85,9 +85,20 @@ ProcessGroupTutti::Borrowed ProcessGroupTutti::comm() const {
   return comm;
 }
 
-// Ends the operations in flight. If this is the last group of its world, this rank says goodbye to the other
-// ranks, so that they do not count it as lost.
+void ProcessGroupTutti::wait_for_stream(std::optional<at::Device> device) const {
+  const at::DeviceIndex used = device_;
+  if (!device && used >= 0) device = at::Device(at::kCUDA, used);
+  const std::optional<c10::Stream> stream = device ? current_stream(*device) : std::nullopt;
+  if (stream) stream->synchronize();
+}
+
 void ProcessGroupTutti::shutdown() {
+  if (birth_.forked_since()) return;
+  wait_for_stream();
+  end();
+}
+
+void ProcessGroupTutti::end() {
   if (birth_.forked_since()) return;
   tutti_comm* ended = nullptr;
   std::shared_ptr<World> world;  // destroyed last
@@ -166,6 +177,7 @@ intrusive_ptr<Work> ProcessGroupTutti::together(const Works& works, c10d::OpType
     for (const WorkHandle& handle : work.handles())
       flight.handles.emplace_back(tutti_work_copy(handle.get()));
     outputs.insert(outputs.end(), work.outputs().begin(), work.outputs().end());
+    if (work.device()) flight.device = work.device();
   }
   flight.parts = works;
   Label label;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <utility>
@@ -10,19 +12,18 @@
 #include <c10/util/ScopeExit.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
-#include <torch/version.h>
 
 #include <tutti/c.h>
 
 #include "bindings/torch/completions.h"
+#include "bindings/torch/error.h"
 #include "bindings/torch/fork.h"
 #include "bindings/torch/limit.h"
+#include "bindings/torch/streams.h"
 #include "bindings/torch/tensors.h"
+#include "bindings/torch/version.h"
 #include "bindings/torch/work.h"
 #include "bindings/torch/world.h"
-
-#define TUTTI_TORCH_AT_LEAST(major, minor) \
-  (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
 
 namespace tutti_torch {
 
@@ -35,10 +36,12 @@ using Milliseconds = std::chrono::milliseconds;
 // `ProcessGroupTutti` is the backend "tutti" of a process group: it runs torch.distributed's operations on
 // one communicator.
 //
-// An operation starts on the caller's thread, and `wait` makes progress on the waiting thread. Neither needs
-// another thread. A failed operation fails the group, as in the library: every pending and later operation
-// ends with the first error. Threads that issue operations on one group must agree on their order, as c10d
-// requires. Any thread may call `abort`, `shutdown` and `getError`.
+// An operation on host memory starts on the caller's thread, and `wait` makes progress on the waiting thread.
+// Neither needs another thread. An operation on the memory of a CUDA device follows the current stream.
+// `wait` makes the current stream wait, and `Completions` makes progress. A failed operation fails the group,
+// as in the library: every pending and later operation ends with the first error. Threads that issue
+// operations on one group must agree on their order, as c10d requires. Any thread may call `abort`,
+// `shutdown` and `getError`.
 //
 // Torch 2.1 lacks some virtual functions of later versions. Functions that override one of these are not
 // marked `override`, so that the class also compiles with torch 2.1.
@@ -54,9 +57,9 @@ class ProcessGroupTutti : public c10d::Backend {
   // From now on, new groups are made in this group's world.
   void serve_as_default() { World::serve_as_default(place_.world); }
 
-  // Shuts down all groups of this process. The process calls this when it ends, so that other ranks do not
-  // count it as lost.
-  static void shutdown_all();
+  // Calls `end` for all groups of this process. The process calls this when it ends, so that other ranks do
+  // not count it as lost.
+  static void end_all();
   // Drops all groups in a forked child, since they belong to its parent.
   static void forget_all();
 
@@ -72,7 +75,12 @@ class ProcessGroupTutti : public c10d::Backend {
   intrusive_ptr<c10d::Backend> merge(const intrusive_ptr<c10d::Store>& store,
                                      const intrusive_ptr<Options>& options, const int& rank, const int& size);
   void abort();
+  // Waits for the current stream of the device that the group has used, since work in this stream may wait
+  // for operations. Then calls `end`.
   void shutdown();
+  // Ends the operations in flight. If this is the last group of its world, this rank says goodbye to the
+  // other ranks, so that they do not count it as lost.
+  void end();
 #if TUTTI_TORCH_AT_LEAST(2, 7)
   c10d::ErrorType getError() override;
 #endif
@@ -164,6 +172,9 @@ class ProcessGroupTutti : public c10d::Backend {
     tutti_comm* comm_;
     std::shared_lock<std::shared_mutex> lock_;
   };
+  // Blocks until the current stream of a device has done its work. If none is given, it is the device that
+  // the group has used, if any.
+  void wait_for_stream(std::optional<at::Device> device = {}) const;
   // Makes the communicator. The ranks meet in the store, unless `from` has a world and this world has not
   // failed.
   tutti_comm* make_comm(const intrusive_ptr<c10d::Store>& store, Place from);
@@ -185,10 +196,11 @@ class ProcessGroupTutti : public c10d::Backend {
   std::uint64_t monitored_barriers_ = 0;
   bool coalescing_ = false;  // whether `startCoalescing` was called, and `endCoalescing` not yet
   Works coalesced_;
-  bool in_parts_ = false;  // whether operations are issued as parts of one work
+  bool in_parts_ = false;                    // whether operations are issued as parts of one work
+  std::atomic<at::DeviceIndex> device_{-1};  // the CUDA device that operations of this group have used
 };
 
-// The destructor, which may run on any thread, calls this function to shut the group down.
+// The destructor, which may run on any thread, calls this function to end the group.
 // module.cc sets it to a function that releases the GIL.
 extern void (*before_destruction)(ProcessGroupTutti*);
 
@@ -205,14 +217,26 @@ intrusive_ptr<Work> ProcessGroupTutti::start(Plan plan, const Issue& issue) {
   const at::Device device = device_of({&plan.inputs, &plan.outputs, &plan.memory}, plan.name);
   options.memory = device.is_cuda() ? TUTTI_CUDA : TUTTI_HOST;
   options.device = device.has_index() ? device.index() : 0;
+  const std::optional<c10::Stream> stream = current_stream(device);
+  if (stream) {
+    options.stream = handle_of(*stream);
+    // If the group has failed, so will this operation, but perhaps after `wait` has returned.
+    const int status = tutti_comm_status(comm());
+    if (status != TUTTI_OK) std::rethrow_exception(last_error(status, plan.name, label.timeout));
+  }
   tutti_work* work = nullptr;
   check(issue(&options, &work), plan.name);
   Flight flight;
   flight.handles.emplace_back(work);
   flight.memory = std::move(plan.memory);
   flight.epilogue = std::move(plan.epilogue);
+  if (stream) {
+    flight.device = device;
+    device_ = device.index();
+  }
   auto started = c10::make_intrusive<OperationWork>(rank_, label, plan.inputs, std::move(plan.outputs),
                                                     std::move(flight), completions_);
+  if (stream) started->entrust();  // nobody may ever wait on the host
   if (coalescing_ && !in_parts_) coalesced_.push_back(started);
   return started;
 }

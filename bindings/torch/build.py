@@ -4,7 +4,8 @@
     python build.py --name
 
 The second form prints the file name of an extension for this Python and this torch. All sources are one translation
-unit, since torch's headers take longer to compile than all of them.
+unit, since torch's headers take longer to compile than all of them. Tests give a `--source` of their own, and compile
+another extension from it.
 """
 import argparse
 import os
@@ -13,8 +14,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
-SOURCES = ["error.cc", "fork.cc", "work.cc", "completions.cc", "tensors.cc", "store.cc", "world.cc", "backend.cc", "reductions.cc", "moves.cc",
-           "sparse.cc", "point_to_point.cc", "module.cc"]
+SOURCES = [f"bindings/torch/{name}.cc" for name in (
+    "error", "fork", "streams", "work", "completions", "tensors", "store", "world", "backend", "reductions", "moves", "sparse",
+    "point_to_point", "module")]
 
 
 def name():
@@ -24,13 +26,13 @@ def name():
     return f"_C.torch-{torch.__version__}.{sys.implementation.cache_tag}.so"
 
 
-def _command(output, include, library):
+def _command(output, includes, library):
     import torch
     from torch.utils.cpp_extension import include_paths
 
     folders = [*include_paths(), sysconfig.get_paths()["include"]]
     flags = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-DTORCH_EXTENSION_NAME=_C",
-             f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", f"-I{include}",
+             f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", *(f"-I{folder}" for folder in includes),
              *(f"-isystem{folder}" for folder in folders)]
     # Older versions of torch share pybind11's types only with extensions that define these macros with torch's values.
     for key in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):
@@ -45,11 +47,11 @@ def _command(output, include, library):
     return [*compiler, *flags, "-x", "c++", "-", "-o", str(output), "-x", "none", *libraries]
 
 
-def build(output, include, library):
+def build(output, includes, library, sources=SOURCES):
     """Compiles the extension. This takes half a minute and 1.1 GB of memory. The file appears once it is complete."""
-    unit = "".join(f'#include "bindings/torch/{source}"\n' for source in SOURCES)
+    unit = "".join(f'#include "{source}"\n' for source in sources)
     temporary = f"{output}.{os.getpid()}"
-    command = _command(temporary, include, library)
+    command = _command(temporary, includes, library)
     try:
         subprocess.run(command, input=unit, text=True, check=True)
     except OSError as error:
@@ -64,14 +66,15 @@ def build(output, include, library):
 def _main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("output", nargs="?")
-    parser.add_argument("--include", type=Path)
+    parser.add_argument("--include", type=Path, nargs="+")
     parser.add_argument("--library", type=Path)
+    parser.add_argument("--source", nargs="+", default=SOURCES)
     parser.add_argument("--name", action="store_true")
     options = parser.parse_args()
     if options.name:
         print(name())
     else:
-        build(options.output, options.include, options.library)
+        build(options.output, options.include, options.library, options.source)
 
 
 if __name__ == "__main__":

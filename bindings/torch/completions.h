@@ -12,8 +12,8 @@
 
 namespace tutti_torch {
 
-// `Completions` settles the operations (`PendingWork::settle`) that have a future or that no thread will wait
-// for.
+// `Completions` settles the operations (`PendingWork::settle`) that have a future, that no thread will wait
+// for or that are on the memory of a CUDA device.
 //
 // One thread leads: it makes progress for the outstanding operations, oldest first. The thread that settles
 // an operation completes its future, and so runs the future's callbacks. A callback may block: it may wait

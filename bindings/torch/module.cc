@@ -19,13 +19,13 @@ void raise_interrupt() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// Shuts the backend down without holding the GIL, which the backend's threads may need.
+// Ends the group without holding the GIL, which the backend's threads may need.
 void release_without_gil(ProcessGroupTutti* backend) {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     const py::gil_scoped_release released;
-    backend->shutdown();
+    backend->end();
   } else {
-    backend->shutdown();
+    backend->end();
   }
 }
 
@@ -51,6 +51,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   tutti_torch::before_destruction = release_without_gil;
   module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
              py::arg("global_ranks") = std::vector<int>(), py::call_guard<py::gil_scoped_release>());
-  module.def("leave", &ProcessGroupTutti::shutdown_all, py::call_guard<py::gil_scoped_release>());
+  module.def("leave", &ProcessGroupTutti::end_all, py::call_guard<py::gil_scoped_release>());
   module.def("version", &tutti_version);
 }

@@ -221,7 +221,14 @@ intrusive_ptr<Work> ProcessGroupTutti::alltoall(Tensors& outputs, Tensors& input
                });
 }
 
+// The library's barrier knows nothing of streams. If the group uses a CUDA device, the barrier begins when
+// the work in its current stream has ended, as with NCCL. torch does not always tell the device.
 intrusive_ptr<Work> ProcessGroupTutti::barrier(const c10d::BarrierOptions& options) {
+  std::optional<at::Device> device;
+  if (options.device && options.device->is_cuda()) device = options.device;
+  if (!options.device_ids.empty())
+    device = at::Device(at::kCUDA, static_cast<at::DeviceIndex>(options.device_ids.front()));
+  wait_for_stream(device);
   return start(
       {c10d::OpType::BARRIER, "tutti:barrier", options.timeout, {}, {}},
       [&](const tutti_call_options* call, tutti_work** work) { return tutti_barrier(comm(), call, work); });

@@ -59,8 +59,9 @@ intrusive_ptr<Work> ProcessGroupTutti::allreduce_sparse(Tensors& tensors,
                                                         const c10d::AllreduceOptions& options) {
   check_single(tensors, "allreduce");
   at::Tensor& tensor = tensors.front();
-  TORCH_CHECK(tensor.layout() == at::kSparse && tensor.device().is_cpu(),
-              "tutti: allreduce: unsupported layout ", tensor.layout());
+  TORCH_CHECK(tensor.layout() == at::kSparse, "tutti: allreduce: unsupported layout ", tensor.layout());
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      tensor.is_cpu(), "tutti: allreduce: a sparse tensor must be in host memory, not on ", tensor.device());
   TORCH_CHECK(options.reduceOp.op_ == c10d::ReduceOp::SUM,
               "tutti: allreduce: unsupported reduction operation "
               "(allreduce of sparse tensors only works with ReduceOp.SUM)");

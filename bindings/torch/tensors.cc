@@ -1,12 +1,10 @@
 #include "bindings/torch/tensors.h"
 
-#include <cstring>
-
-#include <c10/core/GradMode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/util/Exception.h>
-#include <torch/version.h>
 
 #include "bindings/torch/error.h"
+#include "bindings/torch/version.h"
 
 namespace tutti_torch {
 namespace {
@@ -35,7 +33,7 @@ std::optional<tutti_data_type> data_type(at::ScalarType type) {
       return TUTTI_FLOAT8_E4M3;
     case at::ScalarType::Float8_e5m2:
       return TUTTI_FLOAT8_E5M2;
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 3
+#if TUTTI_TORCH_AT_LEAST(2, 3)
     case at::ScalarType::UInt32:
       return TUTTI_UINT32;
     case at::ScalarType::UInt64:
@@ -58,6 +56,17 @@ tutti_op create_premultiplied_sum(const c10d::ReduceOp& op, const char* name) {
   tutti_op created = nullptr;
   check(tutti_op_create_premultiplied_sum(factor, &created), name);
   return created;
+}
+
+// Returns the places of the tensors in `flat`, where they lie one after another.
+std::vector<at::Tensor> places_in(const at::Tensor& flat, const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> places;
+  std::int64_t first = 0;
+  for (const at::Tensor& each : tensors) {
+    places.push_back(flat.narrow(0, first, each.numel()).view(each.sizes()));
+    first += each.numel();
+  }
+  return places;
 }
 
 }  // namespace
@@ -177,35 +186,23 @@ Flat::Flat(const std::vector<at::Tensor>& tensors, bool copy) {
     counts.push_back(static_cast<std::uint64_t>(each.numel()) * elements_per(each));
     if (each.numel() == 0) continue;  // an empty tensor has no place in memory
     if (total == 0) tensor = each;
-    is_copy |= !each.is_contiguous() || (total != 0 && each.data_ptr() != end);
+    const bool follows = total == 0 || (each.data_ptr() == end && each.is_alias_of(tensor));
+    is_copy |= !follows || !each.is_contiguous();
     end = static_cast<const char*>(each.data_ptr()) + each.nbytes();
     total += each.numel();
   }
   if (!is_copy) return;
   tensor = at::empty({total}, tensors.front().options().requires_grad(false).pinned_memory(false));
-  // The copies below work on host memory only. Without them, a tensor on a device stays uninitialized; that
-  // does no harm, since tutti refuses the operation.
-  if (!copy || !tensor.is_cpu()) return;
-  char* to = static_cast<char*>(tensor.data_ptr());
-  for (const at::Tensor& each : tensors) {
-    const at::Tensor from = each.contiguous();
-    if (from.nbytes() > 0) std::memcpy(to, from.data_ptr(), from.nbytes());
-    to += from.nbytes();
-  }
+  if (!copy) return;
+  const at::AutoDispatchBelowADInplaceOrView unrecorded;
+  const std::vector<at::Tensor> places = places_in(tensor, tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) places[i].copy_(tensors[i]);
 }
 
 void Flat::scatter(const at::Tensor& from, const std::vector<at::Tensor>& to) {
-  const c10::NoGradGuard no_grad;
-  const char* data = static_cast<const char*>(from.data_ptr());
-  std::int64_t first = 0;
-  for (const at::Tensor& each : to) {
-    if (each.is_contiguous()) {
-      if (each.nbytes() > 0) std::memcpy(each.data_ptr(), data + first * from.element_size(), each.nbytes());
-    } else {
-      each.copy_(from.narrow(0, first, each.numel()).view(each.sizes()));
-    }
-    first += each.numel();
-  }
+  const at::AutoDispatchBelowADInplaceOrView unrecorded;
+  const std::vector<at::Tensor> places = places_in(from, to);
+  for (std::size_t i = 0; i < to.size(); ++i) to[i].copy_(places[i]);
 }
 
 }  // namespace tutti_torch

@@ -60,8 +60,8 @@ void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tens
                 const char* name);
 
 // A `Flat` holds several tensors one after another in memory. If they are not stored like that already,
-// `tensor` is new memory of their total size. If `copy` is true and the tensors are in host memory, the new
-// memory starts as a copy of them.
+// `tensor` is new memory of their total size. If `copy` is true, the new memory starts as a copy of them.
+// Copies on a CUDA device are made in the current stream. They are not part of the program's autograd.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
   // Copies the elements of `from`, the `tensor` of a `Flat`, to the tensors `to`.

@@ -4,11 +4,13 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
+#include <c10/core/StreamGuard.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include "bindings/torch/completions.h"
 #include "bindings/torch/error.h"
 #include "bindings/torch/limit.h"
+#include "bindings/torch/streams.h"
 
 namespace tutti_torch {
 namespace {
@@ -50,11 +52,19 @@ bool OperationWork::over() const {
 }
 
 bool OperationWork::isCompleted() {
-  if (settled_.load(std::memory_order_acquire)) return true;
-  birth_.check();
-  if (!over()) return false;
-  settle();
-  return true;
+  if (!settled_.load(std::memory_order_acquire)) {
+    birth_.check();
+    if (!over()) return false;
+    settle();
+  }
+  return are_results_there();
+}
+
+bool OperationWork::are_results_there() const {
+  for (const auto& part : flight_.parts) {
+    if (!static_cast<OperationWork&>(*part).are_results_there()) return false;
+  }
+  return !copied_ || copied_->query();
 }
 
 bool OperationWork::isSuccess() const {
@@ -74,31 +84,70 @@ int OperationWork::sourceRank() const {
 }
 
 std::vector<at::Tensor> OperationWork::result() {
-  TORCH_CHECK(isCompleted(), "Work needs to be completed before calling result(). Should call wait() first.");
+  TORCH_CHECK(flight_.device || isCompleted(),
+              "Work needs to be completed before calling result(). Should call wait() first.");
   return outputs_;
 }
 
 bool OperationWork::wait(std::chrono::milliseconds timeout) {
+  const bool unlimited = timeout == kNoTimeout || timeout == c10d::kUnsetTimeout;
+  if (flight_.device && unlimited) {
+    birth_.check();
+    follow();
+    return true;
+  }
   if (!settled_.load(std::memory_order_acquire)) {
     birth_.check();
-    const bool unlimited = timeout == kNoTimeout || timeout == c10d::kUnsetTimeout;
-    const auto end = std::chrono::steady_clock::now() + (unlimited ? longest_limit : limit(timeout));
-    for (const WorkHandle& handle : flight_.handles) {
-      for (int done = 0;;) {
-        std::chrono::nanoseconds period = interrupt_period;
-        if (!unlimited) period = std::min(period, end - std::chrono::steady_clock::now());
-        tutti_work_wait_for(handle.get(), std::max<std::int64_t>(period.count(), 0), &done);
-        if (done != 0) break;
-        TORCH_CHECK_WITH(DistBackendError, unlimited || std::chrono::steady_clock::now() < end,
-                         "tutti: ", label_.name, ": Operation timed out! (it goes on; wait had ",
-                         timeout.count(), " ms)");
-        check_interrupt();
-      }
-    }
+    wait_on_host(unlimited ? longest_limit : limit(timeout));
     settle();
   }
   if (exception_ != nullptr) std::rethrow_exception(exception_);
+  if (flight_.device) {
+    follow();
+    if (!are_results_there()) current_stream(*flight_.device)->synchronize();
+  }
   return true;
+}
+
+void OperationWork::wait_on_host(std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (const WorkHandle& handle : flight_.handles) {
+    for (int done = 0;;) {
+      const std::chrono::nanoseconds period =
+          std::min<std::chrono::nanoseconds>(interrupt_period, end - std::chrono::steady_clock::now());
+      tutti_work_wait_for(handle.get(), std::max<std::int64_t>(period.count(), 0), &done);
+      if (done != 0) break;
+      TORCH_CHECK_WITH(DistBackendError, std::chrono::steady_clock::now() < end, "tutti: ", label_.name,
+                       ": Operation timed out! (it goes on; wait had ", timeout.count(), " ms)");
+      check_interrupt();
+    }
+  }
+}
+
+// Makes the current stream wait for the operation and for the copies of its results. Throws what is already
+// known to have failed.
+void OperationWork::follow() {
+  for (const auto& part : flight_.parts) part->wait();
+  if (!flight_.parts.empty()) return;
+  const c10::Stream stream = *current_stream(*flight_.device);
+  const std::lock_guard lock(settling_);
+  if (exception_ != nullptr) std::rethrow_exception(exception_);
+  if (copied_) return copied_->block(stream);
+  for (const WorkHandle& handle : flight_.handles) {
+    const int code = tutti_work_wait_on(handle.get(), handle_of(stream));
+    if (code != TUTTI_OK) std::rethrow_exception(last_error(code, label_.name, label_.timeout));
+  }
+  if (flight_.epilogue) copy_results(stream);
+}
+
+void OperationWork::copy_results(const c10::Stream& stream) {
+  const c10::StreamGuard guard(stream);
+  flight_.epilogue();
+  for (const at::Tensor& each : flight_.memory) record_use(each, stream);
+  for (const at::Tensor& each : outputs_) record_use(each, stream);
+  c10::Event copied(stream.device_type());
+  copied.record(stream);
+  copied_ = std::move(copied);
 }
 
 void OperationWork::drive() {
@@ -111,7 +160,8 @@ std::exception_ptr OperationWork::outcome() {
     if (code != TUTTI_OK) return last_error(code, label_.name, label_.timeout);
   }
   try {
-    if (flight_.epilogue) flight_.epilogue();
+    if (flight_.epilogue && !flight_.device) flight_.epilogue();
+    if (flight_.epilogue && flight_.device && !copied_) copy_results(pool_stream(*flight_.device));
   } catch (...) {
     return std::current_exception();
   }
@@ -135,19 +185,37 @@ void OperationWork::settle() {
   complete_future();
 }
 
-// Completing the future runs its callbacks on this thread.
+void OperationWork::make_wait_for_copies(const c10::Stream& stream) const {
+  for (const auto& part : flight_.parts) static_cast<OperationWork&>(*part).make_wait_for_copies(stream);
+  if (copied_) copied_->block(stream);
+}
+
+// Completing the future runs its callbacks on this thread. A future of CUDA tensors notes the current stream:
+// whoever waits for the future waits for what is in this stream now. So the stream is one of torch's pool,
+// which contains none of the program's other work.
 void OperationWork::complete_future() {
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(settling_);
-    if (future_ == nullptr || future_->completed()) return;
+    if (future_ == nullptr || std::exchange(future_taken_, true)) return;
     future = future_;
   }
-  if (exception_ != nullptr) {
-    future->setErrorIfNeeded(exception_);
-  } else {
-    future->markCompleted(c10::IValue(outputs_));
+  if (exception_ != nullptr) return future->setErrorIfNeeded(exception_);
+  std::optional<c10::StreamGuard> guard;
+  try {
+    if (flight_.device) {
+      guard.emplace(pool_stream(*flight_.device));
+      make_wait_for_copies(guard->current_stream());
+    }
+  } catch (...) {
+    return future->setErrorIfNeeded(std::current_exception());
   }
+  future->markCompleted(c10::IValue(outputs_));
+}
+
+void OperationWork::entrust() {
+  if (entrusted_.exchange(true)) return;
+  completions_->add(c10::intrusive_ptr<OperationWork>::unsafe_reclaim_from_nonowning(this));
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> OperationWork::getFuture() {
@@ -156,11 +224,14 @@ c10::intrusive_ptr<c10::ivalue::Future> OperationWork::getFuture() {
   {
     const std::lock_guard lock(settling_);
     if (future_ != nullptr) return future_;
-    future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+    std::vector<at::Device> devices;
+    if (flight_.device) devices.push_back(*flight_.device);
+    future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()),
+                                                       std::move(devices));
     pending = !settled_.load(std::memory_order_relaxed);
   }
   if (pending) {
-    completions_->add(c10::intrusive_ptr<OperationWork>::unsafe_reclaim_from_nonowning(this));
+    entrust();
   } else {
     complete_future();
   }

@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <c10/core/Event.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "bindings/torch/fork.h"
@@ -26,6 +28,8 @@ struct Flight {
   // These works are combined into this work. A wait for this work waits for all of its parts. When this work
   // is settled, its parts are settled first. Each part has handles of its own.
   std::vector<c10::intrusive_ptr<c10d::Work>> parts = {};
+  // The CUDA device of the tensors, if they are on one and their operation follows a stream.
+  std::optional<at::Device> device = {};
 };
 
 // A `Label` names and describes an operation.
@@ -37,9 +41,13 @@ struct Label {
   bool profiled = true;
 };
 
-// An `OperationWork` is an operation in flight, or several that are waited for as one. `wait` makes progress
-// on the caller's thread. The first thread to notice that the operation has ended settles it. Any thread may
-// call these functions.
+// An `OperationWork` is an operation in flight, or several that are waited for as one. Any thread may call
+// these functions. The first thread to notice that the operation has ended settles it.
+//
+// For host memory, `wait` makes progress on the caller's thread. For the memory of a CUDA device, it makes
+// the caller's current stream wait and returns at once. So another thread must make progress (`entrust`).
+// Results that must be copied to their places are copied in the first stream that waits. If none has waited
+// when the operation ends, they are copied in a stream of torch's pool.
 class OperationWork : public PendingWork {
  public:
   // The profiler shows `inputs`; `outputs` are the value of `result()` and of the future.
@@ -53,7 +61,10 @@ class OperationWork : public PendingWork {
   std::exception_ptr exception() const override;
   int sourceRank() const override;
   std::vector<at::Tensor> result() override;
+  // With a timeout, blocks the calling thread, whatever the memory.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  // Makes the current stream wait for the operation on a CUDA device; for host memory, waits itself.
+  void synchronize() override { wait(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   // This function is virtual since torch 2.2.
   std::uint64_t getSequencenumber() const { return label_.sequence; }
@@ -62,10 +73,19 @@ class OperationWork : public PendingWork {
   void settle() override;
   const std::vector<WorkHandle>& handles() const override { return flight_.handles; }
   const std::vector<at::Tensor>& outputs() const { return outputs_; }
+  const std::optional<at::Device>& device() const { return flight_.device; }
+  // Hands the operation to `Completions`, which makes progress for it, settles it, and holds its tensors
+  // until it has ended. Only the first call has an effect.
+  void entrust();
 
  private:
   bool over() const;
+  void wait_on_host(std::chrono::milliseconds timeout);
+  void follow();
+  void copy_results(const c10::Stream& stream);
+  bool are_results_there() const;
   std::exception_ptr outcome();
+  void make_wait_for_copies(const c10::Stream& stream) const;
   void complete_future();
 
   const Label label_;
@@ -75,7 +95,10 @@ class OperationWork : public PendingWork {
   const Birth birth_;
   std::mutex settling_;
   std::atomic<bool> settled_{false};
+  std::atomic<bool> entrusted_{false};
+  std::optional<c10::Event> copied_;  // happens when the results have been copied on a CUDA device
   c10::intrusive_ptr<c10::ivalue::Future> future_;
+  bool future_taken_ = false;  // by the thread that completes it
 };
 
 // A waiting thread calls this every `interrupt_period`. It throws if the program was interrupted (Ctrl-C).

@@ -60,6 +60,12 @@ GroupMemory::GroupMemory(std::unique_ptr<SharedSegment> segment, int rank,
   parts_[static_cast<std::size_t>(rank)] = memory_.get();
 }
 
+GroupMemory::GroupMemory(std::unique_ptr<AllocatedMemory> device, int rank,
+                         const std::vector<std::uint64_t>& parts)
+    : rank_(rank), parts_(parts.size()), bytes_(parts), device_(std::move(device)) {
+  parts_[static_cast<std::size_t>(rank)] = device_->data();
+}
+
 GroupMemory::~GroupMemory() = default;
 
 bool GroupMemory::release() {

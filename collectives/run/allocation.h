@@ -6,13 +6,18 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <tutti/memory.h>
+
 #include "collectives/schedule/registered.h"
 #include "collectives/schedule/topology.h"
+#include "core/flat_status.h"
 #include "core/free_delete.h"
 #include "core/memory_limit.h"
+#include "transport/allocated_memory.h"
 #include "transport/driver/driver.h"
 #include "transport/registered_memory.h"
 #include "transport/shared_segment.h"
@@ -20,14 +25,16 @@
 namespace tutti {
 
 // `GroupMemory` is the memory of one call of `Communicator::allocate`: a part for each rank. The ranks share
-// the memory. If they cannot share memory, there is only this rank's part, in ordinary memory. Any thread may
-// release it.
+// the memory. If they cannot share memory, or if it is memory of devices, there is only this rank's part. Any
+// thread may release it.
 class GroupMemory {
  public:
   // Returns the size in bytes of a segment with a part of `parts[r]` bytes for each rank r.
   static std::uint64_t segment_bytes(const std::vector<std::uint64_t>& parts);
-  // If `segment` is null, the memory is not shared.
+  // If `segment` is null, the memory is ordinary memory, which is not shared.
   GroupMemory(std::unique_ptr<SharedSegment> segment, int rank, const std::vector<std::uint64_t>& parts);
+  // Makes memory of a device.
+  GroupMemory(std::unique_ptr<AllocatedMemory> device, int rank, const std::vector<std::uint64_t>& parts);
   ~GroupMemory();
   GroupMemory(const GroupMemory&) = delete;
   GroupMemory& operator=(const GroupMemory&) = delete;
@@ -40,6 +47,8 @@ class GroupMemory {
     registrations_ = std::move(registrations);
   }
   bool shared() const { return segment_ != nullptr; }
+  // Returns whether collectives can work on the memory in place.
+  bool registered() const { return shared() || (device_ != nullptr && device_->registered()); }
   std::byte* part(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
   std::uint64_t bytes(int rank) const { return bytes_[static_cast<std::size_t>(rank)]; }
   // Notes that this rank does not use the memory any more. This object may be destroyed once `release` has
@@ -54,6 +63,7 @@ class GroupMemory {
   std::vector<std::byte*> parts_;
   std::vector<std::uint64_t> bytes_;
   AlignedBytes memory_;
+  std::unique_ptr<AllocatedMemory> device_;
   std::vector<std::unique_ptr<RegisteredMemory>> registrations_;
   std::atomic<std::uint32_t>* releases_ = nullptr;  // in the segment
   std::atomic<bool> released_{false};  // by this rank; outside the segment, where others cannot change it
@@ -83,11 +93,17 @@ class AllocationTable final : public Registry {
   std::uint64_t made_ = 0;
 };
 
-// An `AllocationVote` is the size that a rank requests, and the memory limits of its host and control group.
+// An `AllocationVote` is the memory that a rank requests. For memory of the host, it also has the limits of
+// the rank's host and control group. Memory of a device has been allocated already, and the vote says whether
+// that has succeeded.
 struct AllocationVote {
   std::uint64_t bytes = 0;
-  MemoryLimits limits;
+  MemoryLimits limits{};
+  Memory memory{};
+  FlatStatus<240> outcome{};
 };
+static_assert(std::is_trivially_copyable_v<AllocationVote> && sizeof(AllocationVote) == 280,
+              "votes are sent as they are, so they have no gaps");
 
 // A `Shortage` is a lack of memory on the host of a rank.
 struct Shortage {

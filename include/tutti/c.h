@@ -55,7 +55,7 @@ extern "C" {
 
 typedef struct tutti_comm tutti_comm;                 /* a group of ranks that compute together */
 typedef struct tutti_work tutti_work;                 /* one operation in flight */
-typedef struct tutti_allocation tutti_allocation;     /* memory that the ranks of a host share */
+typedef struct tutti_allocation tutti_allocation;     /* memory of tutti_allocate */
 typedef struct tutti_registration tutti_registration; /* keeps memory registered */
 
 /* ---- How elements are combined ---- */
@@ -214,11 +214,19 @@ TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
  * still finish a piece of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a
  * host lacks memory. Collective and blocking. Ranks may pass different sizes. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
+/* Does the same in the memory that `options` name (null: the host's). Memory of a device is zeroed, and
+ * registered with the library that carries out collectives there. Ranks may name different devices. Errors
+ * that all ranks get: TUTTI_ERROR_INVALID_ARGUMENT if a device does not exist, TUTTI_ERROR_UNSUPPORTED if no
+ * library can use it, TUTTI_ERROR_MISMATCH if some ranks name the host and others a device. */
+TUTTI_C_API int tutti_allocate_with(tutti_comm* comm, size_t bytes, const tutti_allocation_options* options,
+                                    tutti_allocation** allocation);
 TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
 TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
-/* Returns 1 if other ranks can access the memory directly, and 0 if it is ordinary memory. */
+/* Returns 1 if other ranks can access the memory directly, or if a library has registered the memory of a
+ * device; else 0. */
 TUTTI_C_API int tutti_allocation_registered(const tutti_allocation* allocation);
-/* Frees this rank's handle. The memory is freed soon after all ranks have freed theirs. Null is ignored. */
+/* Frees this rank's handle. Memory of the host is freed soon after all ranks have freed theirs. Memory of a
+ * device is freed at once (so nothing may use it any more), and the call may wait for it. Null is ignored. */
 TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 /* Registers the program's own memory with the transports. Transports that can write into a peer's memory then
  * receive large messages in this memory without copies. For other transports this changes nothing. Only this

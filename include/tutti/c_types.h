@@ -76,6 +76,16 @@ TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
 typedef int tutti_memory;
 enum { TUTTI_HOST = 0, TUTTI_CUDA = 1 };
 
+/* The options of tutti_allocate_with name the memory to allocate. With TUTTI_CUDA, `device` is the device's
+ * number in CUDA; with TUTTI_HOST it is ignored. */
+typedef struct tutti_allocation_options {
+  size_t struct_size;
+  tutti_memory memory;
+  int device;
+} tutti_allocation_options;
+#define TUTTI_ALLOCATION_OPTIONS_INIT \
+  { sizeof(tutti_allocation_options), TUTTI_HOST, 0 }
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,7 @@
 
 #include <tutti/buffer.h>
 #include <tutti/export.h>
+#include <tutti/memory.h>
 #include <tutti/reduce_op.h>
 #include <tutti/status.h>
 #include <tutti/types.h>
@@ -58,9 +59,11 @@ struct Transfer {
   std::uint64_t tag = 0;
 };
 
-// An `Allocation` is memory from `Communicator::allocate`. The memory is freed soon after all ranks have
-// destroyed their `Allocation`. While an `Allocation` lives, operations in flight continue even after the
-// last `Communicator` has been destroyed, and the other ranks do not learn that this rank has left.
+// An `Allocation` is memory from `Communicator::allocate`. Memory of the host is freed soon after all ranks
+// have destroyed their `Allocation`. Memory of a device is freed when this rank's `Allocation` is destroyed,
+// which may wait for the device, and no work of the device may use it any more then. While an `Allocation`
+// lives, operations in flight continue even after the last `Communicator` has been destroyed, and the other
+// ranks do not learn that this rank has left.
 //
 // Thread rule: any thread may destroy it, when no other thread uses it.
 class TUTTI_API Allocation {
@@ -70,8 +73,8 @@ class TUTTI_API Allocation {
   Allocation& operator=(Allocation&& other) noexcept;
   ~Allocation();
 
-  // Return the page-aligned address and the size in bytes. These are null and 0 if the `Allocation` is empty
-  // or was moved from.
+  // Return the address and the size in bytes. These are null and 0 if the `Allocation` is empty or was moved
+  // from. An address of the host is that of a page. An address of a device can only be used there.
   void* data() const;
   std::size_t bytes() const;
   // Returns the memory as elements of type T; remaining bytes at the end are left out.
@@ -79,7 +82,8 @@ class TUTTI_API Allocation {
   std::span<T> as() const {
     return {static_cast<T*>(data()), bytes() / sizeof(T)};
   }
-  // Returns whether the other ranks have mapped the memory, so that collectives can work on it in place.
+  // Returns whether collectives can work on the memory in place: the other ranks have mapped the memory of
+  // the host, or a library has registered the memory of a device.
   bool registered() const;
 
  private:
@@ -239,9 +243,15 @@ class TUTTI_API Communicator {
   // ranks write into the memory while the operation runs. After a failure they may still finish a piece of
   // 32 KiB. Any part of the memory may be a buffer of any operation.
   //
-  // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`: resource_exhausted
-  // on all ranks if a host does not have enough memory.
-  Allocation allocate(std::size_t bytes);
+  // If `memory` names a CUDA device, the memory is that device's: zeroed, and registered with the library
+  // that carries out collectives on such memory. It comes from NCCL where NCCL is used: some of NCCL's
+  // algorithms avoid copies only in memory that NCCL has allocated. Ranks may name different devices.
+  //
+  // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`, on all ranks, which
+  // names a rank: resource_exhausted if a host or a device does not have enough memory; for a device also
+  // invalid_argument if it does not exist, unsupported if no library can use it, and mismatch if other ranks
+  // name the host. The communicator remains usable.
+  Allocation allocate(std::size_t bytes, Memory memory = {});
   // Registers memory of the program with the transports of this `init`, as `allocate` does with its memory.
   // Also registers it with the libraries that carry out whole collectives. Transports that can write into a
   // peer's memory then write large messages straight into receive buffers in this memory, without copies. For

@@ -1,6 +1,7 @@
 // Tests operations of the C interface: messages, work handles, abort, shrink, shared memory.
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 #include <tutti/c.h>
 
 #include "tests/conformance/c_world.h"
+#include "tests/support/fake_cuda.h"
 
 namespace tutti::test {
 namespace {
@@ -178,6 +180,62 @@ TEST(COperations, AllocatesSharedMemory) {
     EXPECT_EQ(tutti_comm_statistics(comm, &statistics), TUTTI_OK);
     EXPECT_EQ(statistics.registered_operations > 0, tutti_allocation_registered(allocation) == 1);
     tutti_allocation_free(allocation);
+  });
+}
+
+TEST(COperations, AllocatesMemoryOfADevice) {
+  fake_cuda_reset(2);
+  setenv("TUTTI_CUDA_LIBRARY", TUTTI_FAKE_CUDA, 1);
+  c_world(2, [](tutti_comm* comm) {
+    constexpr size_t count = 1000;
+    tutti_allocation_options there = TUTTI_ALLOCATION_OPTIONS_INIT;
+    there.memory = TUTTI_CUDA;
+    there.device = tutti_comm_rank(comm);
+    tutti_allocation* allocation = nullptr;
+    ASSERT_EQ(tutti_allocate_with(comm, count * sizeof(float), &there, &allocation), TUTTI_OK)
+        << tutti_error_message();
+    EXPECT_EQ(tutti_allocation_size(allocation), count * sizeof(float));
+    EXPECT_EQ(tutti_allocation_registered(allocation), 0) << "these calls are staged";
+    void* const data = tutti_allocation_data(allocation);
+    auto* const elements = static_cast<float*>(
+        fake_cuda_host_address(reinterpret_cast<cuda::Address>(data), count * sizeof(float)));
+    ASSERT_NE(elements, nullptr);
+    EXPECT_EQ(elements[count - 1], 0);
+    elements[count - 1] = 1;
+    tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
+    options.memory = there.memory;
+    options.device = there.device;
+    EXPECT_EQ(
+        tutti_all_reduce(comm, TUTTI_IN_PLACE, data, count, TUTTI_FLOAT32, TUTTI_SUM, &options, nullptr),
+        TUTTI_OK)
+        << tutti_error_message();
+    EXPECT_EQ(elements[count - 1], 2);
+    tutti_allocation_free(allocation);
+    there.device = 7 * tutti_comm_rank(comm);
+    EXPECT_EQ(tutti_allocate_with(comm, 8, &there, &allocation), TUTTI_ERROR_INVALID_ARGUMENT);
+    EXPECT_THAT(tutti_error_message(), HasSubstr("there is no CUDA device 7"));
+    EXPECT_EQ(allocation, nullptr);
+  });
+  unsetenv("TUTTI_CUDA_LIBRARY");
+  EXPECT_EQ(fake_cuda_counts().device_bytes, 0u);
+}
+
+TEST(COperations, AllocatesMemoryOfTheHostWithoutOptions) {
+  c_world(2, [](tutti_comm* comm) {
+    tutti_allocation_options shorter = TUTTI_ALLOCATION_OPTIONS_INIT;
+    shorter.struct_size = sizeof shorter.struct_size;
+    shorter.memory = TUTTI_CUDA;
+    for (const tutti_allocation_options* options : {&shorter, static_cast<decltype(&shorter)>(nullptr)}) {
+      tutti_allocation* allocation = nullptr;
+      ASSERT_EQ(tutti_allocate_with(comm, 8, options, &allocation), TUTTI_OK) << tutti_error_message();
+      EXPECT_EQ(*static_cast<char*>(tutti_allocation_data(allocation)), 0);
+      tutti_allocation_free(allocation);
+    }
+    shorter = TUTTI_ALLOCATION_OPTIONS_INIT;
+    shorter.memory = 9;
+    tutti_allocation* none = nullptr;
+    EXPECT_EQ(tutti_allocate_with(comm, 8, &shorter, &none), TUTTI_ERROR_INVALID_ARGUMENT);
+    EXPECT_THAT(tutti_error_message(), HasSubstr("9 is not a kind of memory"));
   });
 }
 

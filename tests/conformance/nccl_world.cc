@@ -48,6 +48,7 @@ void NcclWorld::TearDown() {
   EXPECT_EQ(fake_nccl().communicators, 0);
   EXPECT_EQ(fake_nccl().registrations, 0);
   EXPECT_EQ(fake_nccl().operations, 0);
+  EXPECT_EQ(fake_nccl().memories, 0);
   const FakeCudaCounts counts = fake_cuda_counts();
   EXPECT_EQ(counts.streams, 0);
   EXPECT_EQ(counts.events, 0);

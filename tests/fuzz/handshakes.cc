@@ -55,9 +55,9 @@ void note(Input& input) {
   shm::Note said;
   std::memcpy(&said, bytes.data(), sizeof said);
   if (!said.is_ours()) return;
-  const Status why = said.reason(1);
+  const Status why = said.why.failure(1);
   // A control character is shown as four characters, such as `\x1b`.
-  require(!why.ok() && why.message().size() <= 4 * said.text.size());
+  require(!why.ok() && why.message().size() <= 4 * shm::Note::longest_reason);
 }
 
 }  // namespace

@@ -216,6 +216,7 @@ Outcome cuMemAlloc_v2(Address* address, std::size_t bytes) {
 
 Outcome cuMemFree_v2(Address address) {
   machine().count_synchronisation();
+  machine().await_copies();
   return machine().memory.free(address) ? success : tutti::test::invalid_value;
 }
 

@@ -40,13 +40,13 @@ void fake_cuda_fail(const char* function, int n, tutti::cuda::Outcome error);
 void fake_cuda_break(tutti::cuda::Outcome error);
 // Makes each copy of a stream take at least this long: the copy pauses half-way.
 void fake_cuda_slow_copies(unsigned microseconds);
-// Makes the copies of streams wait until this is called again with `false`.
+// Makes the copies of streams wait until this is called again with `false`, and so does cuMemFree.
 void fake_cuda_hold_copies(bool hold);
 // Returns where the host may access the memory at an address of a device, or null if `bytes` bytes have not
 // been allocated there.
 void* fake_cuda_host_address(tutti::cuda::Address address, std::size_t bytes);
 
-// These functions of the driver are not used by tutti, but by its tests.
+// Tests and the fake NCCL call these functions of the driver. tutti itself does not use most of them.
 struct CUgraph_st;
 tutti::cuda::Outcome cuMemAlloc_v2(tutti::cuda::Address* address, std::size_t bytes);
 tutti::cuda::Outcome cuMemFree_v2(tutti::cuda::Address address);

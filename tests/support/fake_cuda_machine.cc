@@ -88,8 +88,12 @@ cuda::Outcome FakeMachine::synchronise(cuda::StreamHandle handle) {
   return broken;
 }
 
-cuda::Outcome FakeMachine::copy(cuda::Address to, cuda::Address from, std::size_t bytes) {
+void FakeMachine::await_copies() const {
   while (holds_copies) std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+cuda::Outcome FakeMachine::copy(cuda::Address to, cuda::Address from, std::size_t bytes) {
+  await_copies();
   const std::shared_lock lock(copying);
   std::byte* const target = memory.view(to, bytes);
   const std::byte* const source = memory.view(from, bytes);

@@ -25,7 +25,8 @@ namespace tutti::test {
 
 // These are errors of the CUDA driver, with their values in cuda.h.
 inline constexpr cuda::Outcome invalid_value = 1;
-inline constexpr cuda::Outcome out_of_memory = 2;
+using cuda::not_initialized;
+using cuda::out_of_memory;
 inline constexpr cuda::Outcome no_device = 100;
 inline constexpr cuda::Outcome invalid_device = 101;
 inline constexpr cuda::Outcome invalid_context = 201;
@@ -79,6 +80,8 @@ class FakeMachine {
   // Waits until a stream has done its work.
   cuda::Outcome synchronise(cuda::StreamHandle handle);
   cuda::Outcome copy(cuda::Address to, cuda::Address from, std::size_t bytes);
+  // Waits as long as copies are held.
+  void await_copies() const;
   // Counts a call that makes the calling thread wait for a device.
   void count_synchronisation() { ++synchronisations; }
 

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 
 #include <sys/mman.h>
@@ -31,6 +32,7 @@ std::uint64_t FakeMemory::allocate(std::size_t bytes) {
   }
   close(file);
   if (outside != MAP_FAILED && inside != MAP_FAILED) {
+    std::memset(inside, 0xa5, bytes);  // a device does not clear memory
     const std::lock_guard lock(mutex_);
     const auto address = std::bit_cast<std::uint64_t>(outside);
     device_[address] = {bytes, static_cast<std::byte*>(inside)};

@@ -1,4 +1,5 @@
 #include <cstddef>
+#include <cstring>
 
 #include "tests/support/fake_cuda.h"
 #include "tests/support/fake_cuda_machine.h"
@@ -9,7 +10,8 @@ using tutti::cuda::StreamHandle;
 using tutti::cuda::success;
 using tutti::test::FakeMachine;
 
-// Memory that is allocated and freed in the order of a stream, and what the driver knows about an address.
+// Memory that is allocated, set and freed in the order of a stream, and what the driver knows about an
+// address.
 extern "C" {
 
 Outcome cuMemAllocAsync(Address* address, std::size_t bytes, StreamHandle) {
@@ -23,6 +25,14 @@ Outcome cuMemFreeAsync(Address address, StreamHandle stream) {
   FAKE_CUDA_ENTER();
   FAKE_CUDA_REQUIRE(FakeMachine::the().memory.is_of_device(address), invalid_value);
   return FakeMachine::the().add(stream, [address] { FakeMachine::the().memory.free(address); });
+}
+
+Outcome cuMemsetD8Async(Address to, unsigned char value, std::size_t bytes, StreamHandle stream) {
+  FAKE_CUDA_ENTER();
+  FAKE_CUDA_REQUIRE(FakeMachine::the().memory.is_of_device(to), invalid_value);
+  std::byte* const view = FakeMachine::the().memory.view(to, bytes);
+  FAKE_CUDA_REQUIRE(view != nullptr, invalid_value);
+  return FakeMachine::the().add(stream, [view, value, bytes] { std::memset(view, value, bytes); });
 }
 
 Outcome cuPointerGetAttribute(void* value, int attribute, Address address) {

@@ -35,6 +35,7 @@ Outcome ncclGroupEnd();
 
 namespace {
 
+constexpr Outcome unhandled_cuda_error = 1;
 constexpr Outcome invalid_argument = 4;
 constexpr Outcome invalid_usage = 5;
 constexpr Op first_operation = 5;  // built-in operations have smaller numbers
@@ -356,6 +357,22 @@ Outcome ncclCommRegister(Comm comm, void* memory, std::size_t bytes, void** hand
   ++fake_nccl().registrations;
   ++comm->registrations;
   *handle = memory;
+  return success;
+}
+
+Outcome ncclMemAlloc(void** memory, std::size_t bytes) {
+  tutti::cuda::Address address = 0;
+  if (fake_nccl().lacks_memory || cuMemAlloc_v2(&address, bytes) != tutti::cuda::success)
+    return unhandled_cuda_error;
+  ++fake_nccl().memories;
+  *memory = std::bit_cast<void*>(address);
+  return success;
+}
+
+Outcome ncclMemFree(void* memory) {
+  if (cuMemFree_v2(std::bit_cast<tutti::cuda::Address>(memory)) != tutti::cuda::success)
+    return unhandled_cuda_error;
+  --fake_nccl().memories;
   return success;
 }
 

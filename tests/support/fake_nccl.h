@@ -24,6 +24,7 @@ struct FakeNccl {
   std::atomic<int> init_queries{1};       // a communicator is in progress for at least this many queries
   std::atomic<int> launch_queries{0};     // a group is in progress for this many queries
   std::atomic<bool> abort_blocks{false};  // as long as this is true, ncclCommAbort does not return
+  std::atomic<bool> lacks_memory{false};  // ncclMemAlloc fails, although the device may have memory
   FakeNcclFault refusal;                  // the call returns the outcome
   FakeNcclFault failure;                  // the call never ends, and queries return the outcome
   FakeNcclFault hang;                     // the call never ends
@@ -33,6 +34,7 @@ struct FakeNccl {
   std::atomic<int> aborting{0};       // calls of ncclCommAbort that have not returned
   std::atomic<int> calls{0};
   std::atomic<int> registrations{0};  // that exist
+  std::atomic<int> memories{0};       // of ncclMemAlloc that exist
   std::atomic<int> operations{0};     // premultiplied sums that exist
 };
 FakeNccl& fake_nccl();

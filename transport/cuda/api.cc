@@ -39,6 +39,9 @@ const char* bind_all(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(EventRecord, "cuEventRecord");
   TUTTI_BIND(EventQuery, "cuEventQuery");
   TUTTI_BIND(MemcpyAsync, "cuMemcpyAsync");
+  TUTTI_BIND(MemsetD8Async, "cuMemsetD8Async");
+  TUTTI_BIND(MemAlloc, "cuMemAlloc_v2");
+  TUTTI_BIND(MemFree, "cuMemFree_v2");
   TUTTI_BIND(MemAllocAsync, "cuMemAllocAsync");
   TUTTI_BIND(MemFreeAsync, "cuMemFreeAsync");
   TUTTI_BIND(PointerGetAttribute, "cuPointerGetAttribute");
@@ -83,7 +86,8 @@ Status status_of(const Api& api, Outcome outcome, const char* attempt) {
   const char* words = nullptr;
   if (api.GetErrorName(outcome, &name) != success || name == nullptr) name = "unknown error";
   if (api.GetErrorString(outcome, &words) != success || words == nullptr) words = "no description";
-  return Status(Code::aborted, std::string(attempt) + ": " + name + " (" + words + ")");
+  const Code code = outcome == out_of_memory ? Code::resource_exhausted : Code::aborted;
+  return Status(code, std::string(attempt) + ": " + name + " (" + words + ")");
 }
 
 }  // namespace tutti::cuda

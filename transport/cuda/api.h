@@ -28,6 +28,7 @@ struct Uuid {
 
 // The values below are those of the driver's header (cuda.h).
 inline constexpr Outcome success = 0;
+inline constexpr Outcome out_of_memory = 2;
 inline constexpr Outcome not_initialized = 3;
 inline constexpr Outcome not_ready = 600;
 inline constexpr unsigned stream_non_blocking = 1;
@@ -69,6 +70,9 @@ struct Api {
   Outcome (*EventRecord)(EventHandle event, StreamHandle stream);
   Outcome (*EventQuery)(EventHandle event);
   Outcome (*MemcpyAsync)(Address to, Address from, std::size_t bytes, StreamHandle stream);
+  Outcome (*MemsetD8Async)(Address to, unsigned char value, std::size_t bytes, StreamHandle stream);
+  Outcome (*MemAlloc)(Address* address, std::size_t bytes);
+  Outcome (*MemFree)(Address address);
   Outcome (*MemAllocAsync)(Address* address, std::size_t bytes, StreamHandle stream);
   Outcome (*MemFreeAsync)(Address address, StreamHandle stream);
   Outcome (*PointerGetAttribute)(void* value, int attribute, Address address);
@@ -83,7 +87,8 @@ struct Api {
 // afterwards no forked child can use CUDA. `Device::open` initializes it. Any thread may call.
 Result<const Api*> load(const std::string& path);
 
-// Returns ok, or `aborted` with what was attempted and the driver's name and words for the error.
+// Returns ok, or an error with what was attempted and the driver's name and words for the error:
+// `resource_exhausted` if memory has run out, and otherwise `aborted`.
 Status status_of(const Api& api, Outcome outcome, const char* attempt);
 
 }  // namespace tutti::cuda

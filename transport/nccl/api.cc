@@ -32,10 +32,15 @@ const char* bind_all(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(RedOpCreatePreMulSum);
   TUTTI_BIND(RedOpDestroy);
 #undef TUTTI_BIND
-  if (!library.bind("ncclCommRegister", api.CommRegister) ||
-      !library.bind("ncclCommDeregister", api.CommDeregister)) {
+  const bool registers = library.bind("ncclCommRegister", api.CommRegister) &&
+                         library.bind("ncclCommDeregister", api.CommDeregister) &&
+                         library.bind("ncclMemAlloc", api.MemAlloc) &&
+                         library.bind("ncclMemFree", api.MemFree);
+  if (!registers) {
     api.CommRegister = nullptr;
     api.CommDeregister = nullptr;
+    api.MemAlloc = nullptr;
+    api.MemFree = nullptr;
   }
   return nullptr;
 }

@@ -98,9 +98,11 @@ struct Api {
   Outcome (*Recv)(void* out, std::size_t count, Type type, int peer, Comm comm, StreamHandle stream);
   Outcome (*RedOpCreatePreMulSum)(Op* op, void* factor, Type type, int residence, Comm comm);
   Outcome (*RedOpDestroy)(Op op, Comm comm);
-  // Since 2.19; both null before.
+  // Since 2.19; all four null before.
   Outcome (*CommRegister)(Comm comm, void* memory, std::size_t bytes, void** handle);
   Outcome (*CommDeregister)(Comm comm, void* handle);
+  Outcome (*MemAlloc)(void** memory, std::size_t bytes);
+  Outcome (*MemFree)(void* memory);
 };
 
 // Finds NCCL: the library that `path` names, or if it is empty, the one that this process has loaded or that

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "transport/cuda/device_memory.h"
 #include "transport/nccl/arithmetic.h"
 #include "transport/nccl/session.h"
 
@@ -174,6 +175,16 @@ Result<std::unique_ptr<RegisteredMemory>> Offload::add_memory(std::span<std::byt
   if (api_.CommRegister == nullptr || known != cuda::success || type != cuda::memory_type_device)
     return std::unique_ptr<RegisteredMemory>();
   return Regions::add(regions_, region);
+}
+
+Result<std::unique_ptr<AllocatedMemory>> Offload::allocate(std::size_t bytes, Memory memory) {
+  Result<std::unique_ptr<cuda::DeviceMemory>> made =
+      cuda::DeviceMemory::allocate(cuda_, memory.device(), bytes, {api_.MemAlloc, api_.MemFree});
+  if (!made.ok()) return made.status();
+  Result<std::unique_ptr<RegisteredMemory>> registration = add_memory({(*made)->data(), bytes});
+  if (!registration.ok()) return registration.status();
+  (*made)->keep(*std::move(registration));
+  return std::unique_ptr<AllocatedMemory>(*std::move(made));
 }
 
 }  // namespace tutti::nccl

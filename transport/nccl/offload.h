@@ -30,6 +30,7 @@ class Offload final : public tutti::Offload {
   Status takes(const Fingerprint& call, std::span<const PeerInfo* const> members) const override;
   Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
   Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte> region) override;
+  Result<std::unique_ptr<AllocatedMemory>> allocate(std::size_t bytes, Memory memory) override;
 
  private:
   Result<std::shared_ptr<Lane>> lane(int device);

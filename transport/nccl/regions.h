@@ -20,8 +20,8 @@ class Regions {
   // A `User` is a session.
   class User {
    public:
-    // Deregisters regions that have been removed, unless the session is busy. Then it does so before its next
-    // group.
+    // Deregisters regions that have been removed. If NCCL is busy with a group, that happens when NCCL has
+    // put the group into its stream.
     virtual void regions_removed() = 0;
 
    protected:

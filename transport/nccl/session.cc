@@ -170,8 +170,10 @@ Status Session::drive_launch() {
   const Status status = ask(ready);
   if (!status.ok() || !ready || launching_.empty()) return status;
   const Status finished = finish(launching_.front());
-  if (finished.ok()) lane_->launched();
-  return finished;
+  if (!finished.ok()) return finished;
+  follow_regions();  // a region may have been removed while NCCL was busy
+  lane_->launched();
+  return {};
 }
 
 Status Session::ask(bool& ready) {
@@ -279,25 +281,25 @@ bool Session::leave_quietly() {
   return state == success;
 }
 
-// Registered memory is only faster, so it does not matter if NCCL cannot register a region.
+// Registered memory is only faster, so it does not matter if NCCL cannot register a region. NCCL knows a
+// region by its addresses. So regions that have been removed are deregistered first: a new one may be in
+// their place.
 void Session::follow_regions() {
   const std::uint64_t version = regions_->version();
   if (version == regions_version_) return;
   regions_version_ = version;
-  std::map<std::uint64_t, void*> kept;
-  for (const Regions::Region& region : regions_->all()) {
-    void* handle = nullptr;
-    if (const auto known = registered_.extract(region.number)) {
-      handle = known.mapped();
-    } else if (api_.CommRegister(member_.comm, region.memory.data(), region.memory.size(), &handle) !=
-               success) {
+  const std::vector<Regions::Region> regions = regions_->all();
+  std::erase_if(registered_, [&](const auto& known) {
+    if (std::ranges::find(regions, known.first, &Regions::Region::number) != regions.end()) return false;
+    if (known.second != nullptr) api_.CommDeregister(member_.comm, known.second);
+    return true;
+  });
+  for (const Regions::Region& region : regions) {
+    const auto [known, is_new] = registered_.try_emplace(region.number, nullptr);
+    if (!is_new) continue;
+    void*& handle = known->second;
+    if (api_.CommRegister(member_.comm, region.memory.data(), region.memory.size(), &handle) != success)
       handle = nullptr;
-    }
-    kept[region.number] = handle;
-  }
-  registered_.swap(kept);
-  for (const auto& [number, handle] : kept) {
-    if (handle != nullptr) api_.CommDeregister(member_.comm, handle);
   }
 }
 

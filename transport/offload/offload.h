@@ -13,6 +13,7 @@
 
 #include "core/call.h"
 #include "core/fingerprint.h"
+#include "transport/allocated_memory.h"
 #include "transport/driver/driver.h"
 #include "transport/offload/host_calls.h"
 #include "transport/peer.h"
@@ -49,6 +50,12 @@ class Offload {
   // Does what `Transport::add_memory` does, for the memory of a host or a device.
   virtual Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte>) {
     return std::unique_ptr<RegisteredMemory>();
+  }
+  // Allocates zeroed memory of a device, and registers it as `add_memory` does. Fails with `unsupported` if
+  // the library has no memory of such a device, and with `resource_exhausted` if none is left. It may wait
+  // for the device, so the calling thread must not drive.
+  virtual Result<std::unique_ptr<AllocatedMemory>> allocate(std::size_t, Memory) {
+    return Status(Code::unsupported, "it has no memory of devices");
   }
 };
 

@@ -78,10 +78,10 @@ std::unique_ptr<Note> Channel::objection() const {
       note->kind = NoteKind::wait;
       break;
     case meeting::Incoming::connected:
-      note->set_reason(Status(Code::peer_lost, self + " has a connection with another process of that rank"));
+      note->why.set(Status(Code::peer_lost, self + " has a connection with another process of that rank"));
       break;
     case meeting::Incoming::gone:
-      note->set_reason(Status(Code::peer_lost, self + " has left, or has given up this rank"));
+      note->why.set(Status(Code::peer_lost, self + " has left, or has given up this rank"));
       break;
   }
   return note;
@@ -103,12 +103,12 @@ void Channel::accept(const Note& hello, std::vector<Descriptor> descriptors, std
   stage_ = Stage::closed;
   Note answer;
   if (descriptors.size() != 2) {
-    answer.set_reason(Status(Code::protocol_error, "the hello came without its descriptors"));
+    answer.why.set(Status(Code::protocol_error, "the hello came without its descriptors"));
     return link->send_last(answer);
   }
   auto mapped = take_pipe(hello, descriptors);
   if (!mapped.ok()) {
-    answer.set_reason(mapped.status().with_context("at " + context_.describe(owner().rank())));
+    answer.why.set(mapped.status().with_context("at " + context_.describe(owner().rank())));
     link->send_last(answer);
     return on_refused(mapped.status());
   }
@@ -121,7 +121,7 @@ void Channel::accept(const Note& hello, std::vector<Descriptor> descriptors, std
   const int bell = context_.bell.rope()->descriptor();
   if (const int error = link_->send(answer, {&bell, 1}); error != 0) {
     const Status why(Code::resource_exhausted, error_text(error));
-    answer.set_reason(why);
+    answer.why.set(why);
     link_->send_last(answer);
     on_refused(why);
   }
@@ -132,7 +132,7 @@ void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
     context_.timers.cancel(*this);
     open();
   } else if (stage_ == Stage::confirming && note.kind == NoteKind::refused) {
-    on_refused(note.reason(peer()));
+    on_refused(note.why.failure(peer()));
   } else {
     pipe_failed(broke("it sent an unexpected note"));
   }

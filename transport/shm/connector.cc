@@ -82,7 +82,7 @@ void Connector::on_note(Link&, const Note& note, std::vector<Descriptor> descrip
       return pause(pause_for_theirs);
     case NoteKind::refused: {
       link_.reset();
-      const Status why = note.reason(peer_);
+      const Status why = note.why.failure(peer_);
       return why.code() == Code::peer_lost ? events_.on_connect_failed(why) : events_.on_refused(why);
     }
     default:
@@ -125,7 +125,7 @@ void Connector::pause(milliseconds delay) {
 
 void Connector::refuse(const Status& why) {
   Note note;
-  note.set_reason(why);
+  note.why.set(why);
   link_->send_last(note);
   context_.timers.cancel(*this);
   events_.on_refused(why);

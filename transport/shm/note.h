@@ -1,13 +1,10 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <type_traits>
 
-#include <tutti/status.h>
+#include "core/flat_status.h"
 
 // A `Note` is one packet on a local socket.
 namespace tutti::shm {
@@ -48,21 +45,10 @@ struct Note {
   std::uint32_t member = 0;
   std::uint32_t members = 0;
   std::uint64_t proof = 0;  // offer, connect: the receiver writes this number into the memory
-  std::uint32_t code = 0;   // refused, lost
-  std::uint32_t unused = 0;
-  std::array<char, 176> text{};  // refused, lost: the reason; ends with a zero unless it is full
+  static constexpr std::size_t longest_reason = 180;
+  FlatStatus<longest_reason> why{};  // refused, lost: the reason
 
   bool is_ours() const { return magic == note_magic && version == note_version; }
-  void set_reason(const Status& why) {
-    code = static_cast<std::uint32_t>(why.code());
-    text = {};
-    std::copy_n(why.message().begin(), std::min(why.message().size(), text.size()), text.begin());
-  }
-  Status reason(int peer) const {
-    const bool known = code > 0 && code <= static_cast<std::uint32_t>(Code::internal);
-    const auto end = std::find(text.begin(), text.end(), '\0');
-    return Status(known ? static_cast<Code>(code) : Code::internal, std::string(text.begin(), end), peer);
-  }
 };
 static_assert(std::is_trivially_copyable_v<Note> && sizeof(Note) == 256);
 

@@ -32,7 +32,7 @@ void SegmentLeader::start() {
 void SegmentLeader::add(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
   const auto refuse = [&](const std::string& why) {
     Note note;
-    note.set_reason(Status(Code::mismatch, why));
+    note.why.set(Status(Code::mismatch, why));
     link->send_last(note);
     fail(Status(Code::mismatch, why, static_cast<int>(hello.from)));
   };
@@ -102,7 +102,7 @@ std::size_t SegmentLeader::index_of(const Link& link) const {
 void SegmentLeader::on_note(Link& link, const Note& note, std::vector<Descriptor>) {
   const std::size_t i = index_of(link);
   if (note.kind == NoteKind::refused) {
-    const Status why = note.reason(request_.members[i]);
+    const Status why = note.why.failure(request_.members[i]);
     return fail(why.with_context("shm, at " + describe(i)));
   }
   if (note.kind != NoteKind::mapped || !members_[i].offered || members_[i].mapped) {
@@ -160,7 +160,7 @@ void SegmentLeader::finish() {
 void SegmentLeader::fail(const Status& why) {
   Note note;
   note.key = request_.key;
-  note.set_reason(why);
+  note.why.set(why);
   for (Member& member : members_) {
     if (member.link != nullptr) member.link->send_last(note);
   }

@@ -75,7 +75,7 @@ void SegmentMember::on_open(Link&) {
 void SegmentMember::on_note(Link&, const Note& note, std::vector<Descriptor> descriptors) {
   const bool mapped = segment_ != nullptr;
   if (note.kind == NoteKind::refused) {
-    fail(note.reason(leader()));
+    fail(note.why.failure(leader()));
   } else if (note.kind == NoteKind::offer && !mapped) {
     take(note, std::move(descriptors));
   } else if (note.kind == NoteKind::go && mapped) {
@@ -89,7 +89,7 @@ void SegmentMember::on_note(Link&, const Note& note, std::vector<Descriptor> des
 void SegmentMember::take(const Note& offer, std::vector<Descriptor> descriptors) {
   Note answer;
   if (const Status mapped = map(offer, descriptors); !mapped.ok()) {
-    answer.set_reason(mapped);
+    answer.why.set(mapped);
     link_->send_last(answer);
     return fail(mapped.with_context("shm"));
   }
@@ -152,7 +152,7 @@ void SegmentMember::finish() {
 
 void SegmentMember::cancel(const Status& why) {
   Note note;
-  note.set_reason(why);
+  note.why.set(why);
   if (link_ != nullptr) link_->send_last(note);
   fail(why);
 }

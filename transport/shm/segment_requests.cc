@@ -112,7 +112,7 @@ void SegmentRequests::on_not_shared(ShareRequest& request, const Status& why) {
 void SegmentRequests::remember_refusal(const ShareRequest& request, const Status& why) {
   Note refusal;
   refusal.key = request.key;
-  refusal.set_reason(why);
+  refusal.why.set(why);
   refusals_.push_back(refusal);
   if (refusals_.size() > max_refusals) refusals_.pop_front();
 }

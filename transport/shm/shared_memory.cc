@@ -61,7 +61,7 @@ void SharedMemory::on_note(Link& link, const Note& note, std::vector<Descriptor>
   if (note.kind == NoteKind::goodbye) {
     link.close();
   } else if (note.kind == NoteKind::lost && from_leader && note.member < members_.size()) {
-    lose(note.member, note.reason(-1).message());
+    lose(note.member, note.why.failure(-1).message());
   } else {
     link.close();
     on_broken(link, "it broke the protocol");
@@ -76,7 +76,7 @@ void SharedMemory::on_broken(Link& link, const std::string& why) {
   Note note;
   note.kind = NoteKind::lost;
   note.member = static_cast<std::uint32_t>(member);
-  note.set_reason(Status(Code::peer_lost, why));
+  note.why.set(Status(Code::peer_lost, why));
   // Only the leader has links besides `link`, and tells the remaining members over those. If the note cannot
   // be sent to a member, that member still learns of the loss through the control plane.
   for (const Member& other : members_) {

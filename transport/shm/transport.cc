@@ -168,7 +168,7 @@ void Transport::connect(const Note& hello, std::vector<Descriptor> descriptors, 
     return;
   }
   Note note;
-  note.set_reason(
+  note.why.set(
       Status(Code::unreachable, context_.describe(context_.owner->rank()) + " does not use shared memory"));
   link->send_last(note);
 }

@@ -1,5 +1,6 @@
 #include "transport/staged/offload.h"
 
+#include "transport/cuda/device_memory.h"
 #include "transport/staged/session.h"
 
 namespace tutti::staged {
@@ -14,6 +15,13 @@ Result<std::unique_ptr<OffloadSession>> StagedOffload::open(OffloadPeers& peers)
   Result<std::unique_ptr<Session>> session = Session::open(api_, peers, piece_bytes_);
   if (!session.ok()) return session.status();
   return std::unique_ptr<OffloadSession>(*std::move(session));
+}
+
+Result<std::unique_ptr<AllocatedMemory>> StagedOffload::allocate(std::size_t bytes, Memory memory) {
+  Result<std::unique_ptr<cuda::DeviceMemory>> made =
+      cuda::DeviceMemory::allocate(api_, memory.device(), bytes);
+  if (!made.ok()) return made.status();
+  return std::unique_ptr<AllocatedMemory>(*std::move(made));
 }
 
 }  // namespace tutti::staged

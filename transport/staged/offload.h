@@ -22,6 +22,7 @@ class StagedOffload final : public Offload {
   Status fits(std::span<const PeerInfo* const>) const override { return {}; }
   Status takes(const Fingerprint&, std::span<const PeerInfo* const>) const override { return {}; }
   Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
+  Result<std::unique_ptr<AllocatedMemory>> allocate(std::size_t bytes, Memory memory) override;
 
  private:
   const cuda::Api& api_;

@@ -120,6 +120,9 @@ static void use_groups(tutti_comm* comm) {
   EXPECT(tutti_allocate(comm, 4096, &memory) == TUTTI_OK && tutti_allocation_data(memory) != NULL);
   EXPECT(tutti_allocation_size(memory) == 4096 && tutti_allocation_registered(memory) >= 0);
   tutti_allocation_free(memory);
+  tutti_allocation_options where = TUTTI_ALLOCATION_OPTIONS_INIT;
+  EXPECT(tutti_allocate_with(comm, 4096, &where, &memory) == TUTTI_OK && tutti_allocation_size(memory) == 4096);
+  tutti_allocation_free(memory);
   EXPECT(tutti_register_memory(comm, text, sizeof text, &registration) == TUTTI_OK && registration != NULL);
   tutti_registration_free(registration);
   EXPECT(tutti_comm_statistics(comm, &statistics) == TUTTI_OK && statistics.operations > 0);

@@ -237,10 +237,12 @@ def test_shared_memory(comm):
     memory = comm.allocate(1 << 18)
     assert memory.nbytes == 1 << 18
     values = numpy.frombuffer(memory, "float32")
+    same = numpy.from_dlpack(memory).view("float32")
     del memory
     values[:] = 1
     comm.all_reduce(values).wait()
     assert (values == comm.size).all()
+    assert (same == comm.size).all()
 
 
 def test_shared_memory_keeps_what_is_in_flight(comm):

@@ -83,7 +83,7 @@ TEST_F(GroupMemoryTest, StaysUntilAllHaveLetGo) {
   EXPECT_NE(table.resolve(0, {1, 0, 1}), nullptr);
   map(2)->release();
   EXPECT_TRUE(mine->released_by_all());
-  table.add(std::make_shared<GroupMemory>(nullptr, 0, parts_));
+  table.add(std::make_shared<GroupMemory>(std::unique_ptr<SharedSegment>(), 0, parts_));
   EXPECT_EQ(table.resolve(0, {1, 0, 1}), nullptr);
 }
 

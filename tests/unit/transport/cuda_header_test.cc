@@ -85,6 +85,9 @@ TEST(CudaHeader, HasTheFunctions) {
   TUTTI_CHECK(EventRecord);
   TUTTI_CHECK(EventQuery);
   TUTTI_CHECK(MemcpyAsync);
+  TUTTI_CHECK(MemsetD8Async);
+  TUTTI_CHECK(MemAlloc);
+  TUTTI_CHECK(MemFree);
   TUTTI_CHECK(MemAllocAsync);
   TUTTI_CHECK(MemFreeAsync);
   TUTTI_CHECK(PointerGetAttribute);
@@ -110,6 +113,7 @@ TEST(CudaHeader, HasTheTypesAndConstants) {
   EXPECT_TRUE((std::is_same_v<EventHandle, CUevent>));
   EXPECT_EQ(sizeof(Uuid), sizeof(CUuuid));
   EXPECT_EQ(success, CUDA_SUCCESS);
+  EXPECT_EQ(out_of_memory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(not_initialized, CUDA_ERROR_NOT_INITIALIZED);
   EXPECT_EQ(not_ready, CUDA_ERROR_NOT_READY);
   EXPECT_EQ(stream_non_blocking, unsigned{CU_STREAM_NON_BLOCKING});

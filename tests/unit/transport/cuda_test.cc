@@ -15,6 +15,7 @@
 #include "tests/support/fake_cuda.h"
 #include "transport/cuda/api.h"
 #include "transport/cuda/device.h"
+#include "transport/cuda/device_memory.h"
 #include "transport/cuda/word.h"
 
 namespace tutti::cuda {
@@ -108,7 +109,26 @@ TEST_F(CudaTest, CreationFailsWithWhatWasAttempted) {
   EXPECT_NE(Event::create(*device).status().message().find("cuEventCreate"), std::string::npos);
   for (const char* const function : {"cuMemHostAlloc", "cuMemHostGetDevicePointer_v2"}) {
     fake_cuda_fail(function, 1, 2);
-    EXPECT_EQ(PinnedMemory::create(*device, 64).status().code(), Code::aborted) << function;
+    EXPECT_EQ(PinnedMemory::create(*device, 64).status().code(), Code::resource_exhausted) << function;
+  }
+}
+
+TEST_F(CudaTest, MemoryIsZeroedAndFreed) {
+  const auto memory = DeviceMemory::allocate(api(), 1, 1000).take();
+  EXPECT_FALSE(memory->registered());
+  const auto* const here =
+      static_cast<const char*>(fake_cuda_host_address(std::bit_cast<Address>(memory->data()), 1000));
+  EXPECT_EQ(std::string(here, 1000), std::string(1000, '\0'));
+  EXPECT_EQ(fake_cuda_counts().device_bytes, 1000u);
+}
+
+TEST_F(CudaTest, MemoryThatCannotBeMadeLeavesNothingBehind) {
+  for (const char* const function : {"cuMemAlloc_v2", "cuStreamCreate", "cuMemsetD8Async"}) {
+    fake_cuda_fail(function, 1, out_of_memory);
+    const auto memory = DeviceMemory::allocate(api(), 0, 1000);
+    ASSERT_FALSE(memory.ok()) << function;
+    EXPECT_EQ(memory.status().code(), Code::resource_exhausted) << function;
+    EXPECT_EQ(fake_cuda_counts().device_bytes, 0u);
   }
 }
 

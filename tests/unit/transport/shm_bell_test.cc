@@ -80,7 +80,7 @@ class ShmNoBell : public ::testing::TestWithParam<NoBell> {
     Note note;
     ASSERT_EQ(raw.receive(note), 0);
     EXPECT_EQ(note.kind, NoteKind::refused);
-    EXPECT_THAT(note.reason(0).message(), HasSubstr("a descriptor that is not a bell"));
+    EXPECT_THAT(note.why.failure(0).message(), HasSubstr("a descriptor that is not a bell"));
   }
 };
 

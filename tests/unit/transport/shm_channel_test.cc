@@ -268,7 +268,7 @@ TEST(ShmFallback, WhoIsRefusedTakesTheOtherAlong) {
   ASSERT_EQ(note.kind, NoteKind::connect);
   ASSERT_EQ(raw.descriptors.size(), 2u);
   note.kind = NoteKind::refused;
-  note.set_reason(Status(Code::resource_exhausted, "no address space"));
+  note.why.set(Status(Code::resource_exhausted, "no address space"));
   raw.send(note);
   world.nodes[1]->post(recv);
   world.nodes[1]->post(second);
@@ -296,7 +296,7 @@ TEST(ShmFallback, WhoCannotMapFallsBack) {
   Note note;
   ASSERT_EQ(raw.receive(note), 0);
   EXPECT_EQ(note.kind, NoteKind::refused);
-  EXPECT_THAT(note.reason(0).message(), HasSubstr("not sealed"));
+  EXPECT_THAT(note.why.failure(0).message(), HasSubstr("not sealed"));
   world.expect_exchange();
   EXPECT_EQ(world.transport_at(0), "tcp");
   EXPECT_EQ(world.transport_at(1), "tcp");

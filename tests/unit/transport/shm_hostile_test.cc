@@ -130,7 +130,7 @@ TEST_F(ShmMember, ThatRefusesSpoilsItForAllWithItsReason) {
   ask();
   take_offer();
   Note note;
-  note.set_reason(Status(Code::resource_exhausted, "no address space"));
+  note.why.set(Status(Code::resource_exhausted, "no address space"));
   raw.send(note);
   expect_none(Code::resource_exhausted, "no address space");
 }
@@ -199,7 +199,7 @@ class ShmLeader : public ::testing::Test {
     Note note;
     ASSERT_EQ(raw.receive(note), 0);
     EXPECT_EQ(note.kind, NoteKind::refused);
-    EXPECT_THAT(note.reason(0).message(), HasSubstr(why));
+    EXPECT_THAT(note.why.failure(0).message(), HasSubstr(why));
     EXPECT_TRUE(raw.is_closed());
   }
   std::size_t whole() const { return segment_bytes(wish); }

@@ -43,6 +43,7 @@ TEST(NcclApi, TheRealLibraryHasAllFunctions) {
   ASSERT_TRUE(api.ok()) << api.status().to_string();
   EXPECT_GE(api->version, oldest_version);
   EXPECT_EQ(api->CommRegister != nullptr, api->version >= 21900) << to_string(api->version);
+  EXPECT_EQ(api->MemAlloc != nullptr, api->version >= 21900) << to_string(api->version);
 }
 
 #if __has_include(<nccl.h>)
@@ -89,6 +90,8 @@ TEST(NcclApi, TheFunctionsAreThoseOfTheHeader) {
   EXPECT_TRUE(agree(ours.RedOpDestroy, &ncclRedOpDestroy));
   EXPECT_TRUE(agree(ours.CommRegister, &ncclCommRegister));
   EXPECT_TRUE(agree(ours.CommDeregister, &ncclCommDeregister));
+  EXPECT_TRUE(agree(ours.MemAlloc, &ncclMemAlloc));
+  EXPECT_TRUE(agree(ours.MemFree, &ncclMemFree));
 }
 
 TEST(NcclApi, TheValuesAreThoseOfTheHeader) {

@@ -1,0 +1,7 @@
+#pragma once
+
+#include <torch/version.h>
+
+// Whether the extension is compiled for this version of torch or a later one.
+#define TUTTI_TORCH_AT_LEAST(major, minor) \
+  (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
