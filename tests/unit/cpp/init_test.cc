@@ -62,7 +62,7 @@ TEST(Init, TransportsByName) {
       ADD_FAILURE() << unknown.back();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::invalid_argument);
-      EXPECT_THAT(error.what(), HasSubstr("there are: shm, tcp, or auto alone, for all that can run"));
+      EXPECT_THAT(error.what(), HasSubstr("there are: shm, tcp, nccl, or auto alone, for all that can run"));
     }
   }
 }
