@@ -245,6 +245,11 @@ Status ReferenceOffload::takes(const Fingerprint& call, std::span<const PeerInfo
   return Status();
 }
 
+Status ReferenceOffload::can_follow(void* stream, Memory) const {
+  const ReferenceOptions& options = library_->options();
+  return options.follows ? options.follows(rank_, stream) : Status();
+}
+
 // Rank 0 makes a number that identifies the meeting, as an ncclUniqueId does, and sends it to the others.
 Result<std::unique_ptr<OffloadSession>> ReferenceOffload::open(OffloadPeers& peers) {
   const ReferenceOptions& options = library_->options();

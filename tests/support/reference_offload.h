@@ -26,6 +26,8 @@ struct ReferenceOptions {
   std::function<std::string(int rank)> facts{};  // empty: all ranks have the same facts
   // `ReferenceOffload::open` calls this function first. If it returns an error, no session is opened.
   std::function<Status(OffloadPeers&)> opening{};
+  // Says whether calls of a rank can follow a stream.
+  std::function<Status(int rank, void* stream)> follows{};
   // These say whether call number `call` of a session fails, or hangs, on a rank.
   std::function<Status(int rank, std::uint64_t call)> fails{};
   std::function<bool(int rank, std::uint64_t call)> hangs{};
@@ -96,6 +98,7 @@ class ReferenceOffload final : public Offload {
   std::string facts() const override;
   Status fits(std::span<const PeerInfo* const> members) const override;
   bool takes_host_memory() const override { return library_->options().host_memory; }
+  Status can_follow(void* stream, Memory memory) const override;
   Status takes(const Fingerprint& call, std::span<const PeerInfo* const> members) const override;
   Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
   Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte> region) override;
