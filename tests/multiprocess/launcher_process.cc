@@ -202,9 +202,12 @@ std::string process_state(pid_t pid) {
                                                                             : text.substr(end_of_name + 2, 1);
 }
 
+// Iterators over the file would throw if a process in /proc ended in the middle of the read.
 std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 int count(const std::string& text, const std::string& part) {

@@ -25,19 +25,19 @@ void Commons::join() {
   if (all) notify_all();
 }
 
-void Commons::refuse() {
+void Commons::refuse(const Status& why) {
   {
     const std::lock_guard lock(mutex_);
-    if (refused_ || joined_ == bells_.size()) return;
-    refused_ = true;
+    if (!refused_.ok() || joined_ == bells_.size()) return;
+    refused_ = why;
   }
   notify_all();
 }
 
-Commons::Outcome Commons::outcome() const {
+std::optional<Status> Commons::outcome() const {
   const std::lock_guard lock(mutex_);
-  if (refused_) return Outcome::refused;
-  return joined_ == bells_.size() ? Outcome::granted : Outcome::wait;
+  if (refused_.ok() && joined_ < bells_.size()) return {};
+  return refused_;
 }
 
 void Commons::notify_all() {

@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include <tutti/status.h>
 
 #include "transport/inproc/mailbox.h"
 #include "transport/shared_segment.h"
@@ -27,10 +30,10 @@ class Commons {
   // Records that a member has asked. All members are notified once the last one has asked.
   void join();
   // Refuses the memory to all members, because one of them wants another size, has waited too long or has
-  // cancelled its request. Does nothing if all members have asked already.
-  void refuse();
-  enum class Outcome { wait, granted, refused };
-  Outcome outcome() const;
+  // cancelled its request. Only the first reason counts. Does nothing if all members have asked already.
+  void refuse(const Status& why);
+  // Returns ok if all members have asked, or why the memory was refused; nothing as long as neither is so.
+  std::optional<Status> outcome() const;
 
  private:
   void notify_all();
@@ -45,7 +48,7 @@ class Commons {
   std::span<std::byte> memory_;
   mutable std::mutex mutex_;
   std::size_t joined_ = 0;
-  bool refused_ = false;
+  Status refused_;  // ok if the memory has not been refused
 };
 
 }  // namespace tutti::inproc

@@ -68,7 +68,7 @@ void Transport::share(ShareRequest& request) {
   if (commons->memory().size() == request.bytes) {
     commons->join();
   } else {
-    commons->refuse();
+    commons->refuse(Status(Code::invalid_argument, "members have asked for different sizes"));
   }
   shares_.push_back({&request, std::move(commons)});
   answer_shares();
@@ -77,7 +77,7 @@ void Transport::share(ShareRequest& request) {
 void Transport::cancel_share(ShareRequest& request, const Status& why) {
   const auto found = std::ranges::find(shares_, &request, &Share::request);
   if (found == shares_.end()) return;
-  found->commons->refuse();
+  found->commons->refuse(why);
   shares_.erase(found);
   request.done(request, why);
 }
@@ -85,19 +85,20 @@ void Transport::cancel_share(ShareRequest& request, const Status& why) {
 bool Transport::answer_shares() {
   bool answered = false;
   for (std::size_t i = 0; i < shares_.size();) {
-    if (shares_[i].request->deadline.expired()) shares_[i].commons->refuse();
-    const Commons::Outcome outcome = shares_[i].commons->outcome();
-    if (outcome == Commons::Outcome::wait) {
+    if (shares_[i].request->deadline.expired())
+      shares_[i].commons->refuse(Status(Code::timeout, "not all members have asked in time"));
+    const std::optional<Status> outcome = shares_[i].commons->outcome();
+    if (!outcome) {
       ++i;
       continue;
     }
     const Share share = std::move(shares_[i]);
     shares_.erase(shares_.begin() + static_cast<std::ptrdiff_t>(i));
     answered = true;
-    if (outcome == Commons::Outcome::granted) {
+    if (outcome->ok()) {
       share.request->done(*share.request, {std::make_unique<Segment>(share.commons)});
     } else {
-      share.request->done(*share.request, Status(Code::timeout, "not all members have asked alike in time"));
+      share.request->done(*share.request, *outcome);
     }
   }
   return answered;
