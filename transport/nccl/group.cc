@@ -83,6 +83,11 @@ Status Group::free_memory() {
   return status;
 }
 
+Status Group::check(Outcome outcome, const char* attempt) {
+  if (error_ == success) error_ = outcome;
+  return status_of(member_.api, outcome, attempt, member_.comm);
+}
+
 // Collectives that only move elements move bytes, so they take elements of every type. A call without
 // elements is skipped, since its buffers may be null.
 Status Group::enqueue(const Call& call) {

@@ -34,6 +34,8 @@ class Group {
   Status finish();
   // Does the same when NCCL's communicator no longer exists.
   Status free_memory();
+  // Returns NCCL's first error, or success.
+  Outcome error() const { return error_; }
 
  private:
   Status enqueue(const Call& call);
@@ -45,13 +47,12 @@ class Group {
   Status receive(std::byte* to, std::uint64_t bytes, int peer);
   // Copies the input to memory of its own, since the output will replace it. Returns the copy's address.
   Result<const std::byte*> copy_of(const ConstBuffer& in);
-  Status check(Outcome outcome, const char* attempt) const {
-    return status_of(member_.api, outcome, attempt, member_.comm);
-  }
+  Status check(Outcome outcome, const char* attempt);
 
   const Member& member_;
   std::vector<Op> ops_;
   std::vector<cuda::Address> memory_;
+  Outcome error_ = success;
 };
 
 }  // namespace tutti::nccl

@@ -13,14 +13,15 @@ void Lane::queue(User& user) {
   advance();
 }
 
-void Lane::launched() {
+void Lane::launched(const User& user) {
+  if (!waits_for(user)) return;
   launches_ = nullptr;
   advance();
 }
 
 void Lane::leave(User& user) {
   std::erase(turns_, &user);
-  if (launches_ == &user) launched();
+  launched(user);
 }
 
 void Lane::advance() {

@@ -22,7 +22,7 @@ class Lane {
   class User {
    public:
     // Issues the user's oldest group that waits. Returns false if the group is not in the stream yet. Then
-    // the lane waits until the user calls `launched`.
+    // the lane waits until the user calls `launched` or `leave`.
     virtual bool launch() = 0;
 
    protected:
@@ -37,8 +37,10 @@ class Lane {
 
   // Lets `user` launch a group, when it is its turn.
   void queue(User& user);
-  // Says that the group for which `launch` returned false is in the stream.
-  void launched();
+  // Returns whether the lane waits for this user, because its `launch` returned false.
+  bool waits_for(const User& user) const { return launches_ == &user; }
+  // Lets the lane go on if it waits for this user. The user's group is now in the stream, or never will be.
+  void launched(const User& user);
   // Gives up all turns of `user`.
   void leave(User& user);
 
@@ -49,7 +51,7 @@ class Lane {
   const std::unique_ptr<cuda::Device> device_;
   std::mutex mutex_;
   std::deque<User*> turns_;   // one for each group that waits
-  User* launches_ = nullptr;  // the lane waits until its group is in the stream
+  User* launches_ = nullptr;  // the one that the lane waits for
 };
 
 }  // namespace tutti::nccl

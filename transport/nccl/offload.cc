@@ -1,7 +1,6 @@
 #include "transport/nccl/offload.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -9,13 +8,11 @@
 
 #include "transport/cuda/device_memory.h"
 #include "transport/nccl/arithmetic.h"
-#include "transport/nccl/session.h"
 
 namespace tutti::nccl {
 
 namespace {
 
-constexpr std::chrono::microseconds ready_interval{200};
 constexpr std::size_t uuid_digits = 32;
 
 // NCCL takes ranks with different host ids for ranks on different hosts, and lets these use the same device.
@@ -79,10 +76,6 @@ Status check_devices(OffloadPeers& peers, const std::string& uuid) {
 Offload::Offload(const cuda::Api& cuda, const Api& api)
     : cuda_(cuda), api_(api), facts_(to_string(api.version) + ", " + host_id() + ", " + float8_on(cuda)) {}
 
-Offload::~Offload() {
-  for (std::thread& closer : closers_) closer.join();
-}
-
 Status Offload::fits(std::span<const PeerInfo* const> members) const {
   const PeerInfo& first = *members.front();
   const std::string version = Facts(first).version;
@@ -107,21 +100,16 @@ Result<std::unique_ptr<OffloadSession>> Offload::open(OffloadPeers& peers) {
   if (!lane.ok()) return lane.status();
   const cuda::Device& device = (*lane)->device();
   if (const Status distinct = check_devices(peers, device.uuid()); !distinct.ok()) return distinct;
+  const int size = static_cast<int>(peers.members().size());
+  Result<std::unique_ptr<Session>> made = Session::create(api_, *lane, regions_, peers.rank(), size);
+  if (!made.ok()) return made.status();
   const Result<UniqueId> id = agree_on_id(peers);
   if (!id.ok()) return id.status();
-  const cuda::Device::Current current(device);
-  const int size = static_cast<int>(peers.members().size());
-  Config config;
-  Comm comm = nullptr;
-  const Outcome begun = api_.CommInitRankConfig(&comm, size, *id, peers.rank(), &config);
-  const auto give_up_comm = [&](Comm made) { give_up(made, *lane); };
-  std::unique_ptr<ncclComm, decltype(give_up_comm)> owner(comm, give_up_comm);
-  if (begun != success && begun != in_progress)
-    return status_of(api_, begun, "ncclCommInitRankConfig", nullptr);
-  if (const Status ready = wait_ready(comm, peers); !ready.ok()) return ready;
-  auto session = Session::create(api_, *lane, regions_, comm, peers.rank(), size);
-  if (session.ok()) static_cast<void>(owner.release());
-  return session;
+  std::unique_ptr<Session> session = std::move(made).take();
+  const Status connected = session->connect(*id, peers);
+  if (connected.ok()) return std::unique_ptr<OffloadSession>(std::move(session));
+  give_up(std::move(session), connected);
+  return connected;
 }
 
 Result<UniqueId> Offload::agree_on_id(OffloadPeers& peers) {
@@ -136,25 +124,13 @@ Result<UniqueId> Offload::agree_on_id(OffloadPeers& peers) {
   return id;
 }
 
-Status Offload::wait_ready(Comm comm, const OffloadPeers& peers) const {
-  for (;;) {
-    Outcome state = in_progress;
-    const Outcome asked = api_.CommGetAsyncError(comm, &state);
-    if (asked != success) return status_of(api_, asked, "ncclCommGetAsyncError", comm);
-    if (state != in_progress) return status_of(api_, state, "ncclCommInitRankConfig", comm);
-    if (Status failed = peers.status(); !failed.ok()) return failed;
-    if (peers.deadline().expired()) return Status(Code::timeout, "NCCL has not connected the ranks in time");
-    std::this_thread::sleep_for(ready_interval);
-  }
-}
-
-// `ncclCommAbort` may block, but `open` must return soon.
-void Offload::give_up(Comm comm, std::shared_ptr<Lane> lane) {
+// `ncclCommAbort` may block, but `open` must return soon. So sessions that have ended since are destroyed by
+// the next call.
+void Offload::give_up(std::unique_ptr<Session> session, const Status& why) {
+  session->abort(why);
   const std::lock_guard lock(mutex_);
-  closers_.emplace_back([this, comm, kept = std::move(lane)] {
-    const cuda::Device::Current current(kept->device());
-    api_.CommAbort(comm);
-  });
+  std::erase_if(given_up_, [](const std::unique_ptr<Session>& each) { return each->has_ended(); });
+  given_up_.push_back(std::move(session));
 }
 
 Result<std::shared_ptr<Lane>> Offload::lane(int device) {

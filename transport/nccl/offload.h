@@ -7,13 +7,13 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "transport/cuda/api.h"
 #include "transport/nccl/api.h"
 #include "transport/nccl/lane.h"
 #include "transport/nccl/regions.h"
+#include "transport/nccl/session.h"
 #include "transport/offload/offload.h"
 
 namespace tutti::nccl {
@@ -22,7 +22,6 @@ namespace tutti::nccl {
 class Offload final : public tutti::Offload {
  public:
   Offload(const cuda::Api& cuda, const Api& api);
-  ~Offload() override;
 
   std::string_view name() const override { return "nccl"; }
   std::string facts() const override { return facts_; }
@@ -39,10 +38,8 @@ class Offload final : public tutti::Offload {
   Result<std::shared_ptr<Lane>> lane(int device);
   // Returns the number of the communicator, which rank 0 makes.
   Result<UniqueId> agree_on_id(OffloadPeers& peers);
-  // Waits until NCCL's communicator is ready.
-  Status wait_ready(Comm comm, const OffloadPeers& peers) const;
-  // Gives up a communicator. May return before NCCL has done so.
-  void give_up(Comm comm, std::shared_ptr<Lane> lane);
+  // Gives up a session that could not be opened. Returns at once, but the session may need longer to end.
+  void give_up(std::unique_ptr<Session> session, const Status& why);
 
   const cuda::Api& cuda_;
   const Api api_;
@@ -50,7 +47,7 @@ class Offload final : public tutti::Offload {
   const std::shared_ptr<Regions> regions_ = std::make_shared<Regions>();
   std::mutex mutex_;                            // guards the following members
   std::map<int, std::shared_ptr<Lane>> lanes_;  // by device
-  std::vector<std::thread> closers_;            // each gives up a communicator
+  std::vector<std::unique_ptr<Session>> given_up_;
 };
 
 }  // namespace tutti::nccl

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <system_error>
 #include <utility>
+
+#include "core/signals_blocked.h"
 
 namespace tutti::nccl {
 
 namespace {
 
 constexpr std::chrono::microseconds poll_interval{20};
+constexpr std::chrono::microseconds ready_interval{200};
 // CUDA blocks a thread that adds work to a stream with about a thousand pieces of work. Each job has a few
 // pieces.
 constexpr std::size_t most_running = 64;
@@ -20,30 +24,54 @@ constexpr std::chrono::seconds leave_limit{1};
 
 }  // namespace
 
-Result<std::unique_ptr<OffloadSession>> Session::create(const Api& api, std::shared_ptr<Lane> lane,
-                                                        std::shared_ptr<Regions> regions, Comm comm, int rank,
-                                                        int size) {
-  const cuda::Device::Current current(lane->device());
-  Result<std::unique_ptr<cuda::Stream>> stream = cuda::Stream::create(lane->device());
-  if (!stream.ok()) return stream.status();
-  Result<std::unique_ptr<cuda::Word>> word = cuda::Word::take(lane->device());
-  if (!word.ok()) return word.status();
-  return std::unique_ptr<OffloadSession>(new Session(api, std::move(lane), std::move(regions), comm,
-                                                     std::move(stream).take(), std::move(word).take(), rank,
-                                                     size));
+Result<std::unique_ptr<Session>> Session::create(const Api& api, std::shared_ptr<Lane> lane,
+                                                 std::shared_ptr<Regions> regions, int rank, int size) {
+  try {
+    const SignalsBlocked blocked;
+    return std::unique_ptr<Session>(new Session(api, std::move(lane), std::move(regions), rank, size));
+  } catch (const std::system_error& error) {
+    return Status(Code::resource_exhausted,
+                  std::string("cannot start a thread for NCCL's communicator: ") + error.what());
+  }
 }
 
-Session::Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Regions> regions, Comm comm,
-                 std::unique_ptr<cuda::Stream> stream, std::unique_ptr<cuda::Word> word, int rank, int size)
+Session::Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Regions> regions, int rank,
+                 int size)
     : api_(api),
       lane_(std::move(lane)),
       regions_(std::move(regions)),
-      stream_(std::move(stream)),
-      member_{api_, lane_->device(), comm, stream_->handle(), rank, size},
-      word_(std::move(word)),
-      last_number_(word_->value()),
-      closer_([this] { close_when_asked(); }) {
-  regions_->attach(*this);
+      member_{api_, lane_->device(), nullptr, nullptr, rank, size},
+      closer_([this] { close_when_asked(); }) {}
+
+Status Session::connect(const UniqueId& id, const OffloadPeers& peers) {
+  const cuda::Device::Current current(lane_->device());
+  Result<std::unique_ptr<cuda::Stream>> stream = cuda::Stream::create(lane_->device());
+  if (!stream.ok()) return stream.status();
+  stream_ = std::move(stream).take();
+  member_.stream = stream_->handle();
+  Result<std::unique_ptr<cuda::Word>> word = cuda::Word::take(lane_->device());
+  if (!word.ok()) return word.status();
+  word_ = std::move(word).take();
+  last_number_ = word_->value();
+  Config config;
+  const Outcome begun = api_.CommInitRankConfig(&member_.comm, member_.size, id, member_.rank, &config);
+  if (begun != success && begun != in_progress)
+    return status_of(api_, begun, "ncclCommInitRankConfig", nullptr);
+  const Status ready = wait_ready(peers);
+  if (ready.ok()) regions_->attach(*this);
+  return ready;
+}
+
+Status Session::wait_ready(const OffloadPeers& peers) const {
+  for (;;) {
+    Outcome state = in_progress;
+    const Outcome asked = api_.CommGetAsyncError(member_.comm, &state);
+    if (asked != success) return status_of(api_, asked, "ncclCommGetAsyncError", member_.comm);
+    if (state != in_progress) return status_of(api_, state, "ncclCommInitRankConfig", member_.comm);
+    if (Status failed = peers.status(); !failed.ok()) return failed;
+    if (peers.deadline().expired()) return Status(Code::timeout, "NCCL has not connected the ranks in time");
+    std::this_thread::sleep_for(ready_interval);
+  }
 }
 
 Session::~Session() {
@@ -100,18 +128,23 @@ Status Session::add(Job& job, OffloadCall& call) {
 }
 
 bool Session::launch() {
-  if (running_.size() >= most_running) {
-    postponed_ = true;
-    return false;
-  }
+  if (!remote_error_.ok()) return true;
+  if (running_.size() >= most_running) return false;
   const cuda::Device::Current current(lane_->device());
   launching_.splice(launching_.end(), waiting_, waiting_.begin());
+  Job& job = launching_.front();
   bool launched = true;
-  Status status = start(launching_.front(), launched);
+  Status status = start(job, launched);
   if (status.ok() && !launched) return false;
-  if (status.ok()) status = finish(launching_.front());
+  if (status.ok()) status = finish(job);
+  if (!status.ok()) status = judge(job.group.error(), status);
   if (!status.ok()) fail(status);
   return true;
+}
+
+void Session::launch_postponed() {
+  const bool postponed = lane_->waits_for(*this) && launching_.empty();
+  if (postponed && running_.size() < most_running && launch()) lane_->launched(*this);
 }
 
 Status Session::start(Job& job, bool& launched) {
@@ -150,11 +183,10 @@ bool Session::poll() {
     const cuda::Device::Current current(lane_->device());
     Status status = drive_launch();
     if (status.ok()) status = reap(ended);
-    if (!status.ok()) {
+    if (status.ok()) {
+      launch_postponed();
+    } else {
       fail(status);
-    } else if (postponed_ && running_.size() < most_running) {
-      postponed_ = false;
-      if (launch()) lane_->launched();
     }
   }
   report(ended, Status());
@@ -162,26 +194,32 @@ bool Session::poll() {
 }
 
 Status Session::drive_launch() {
+  if (!remote_error_.ok()) return remote_error_counts_.expired() ? remote_error_ : Status();
   bool ready = false;
   const Status status = ask(ready);
   if (!status.ok() || !ready || launching_.empty()) return status;
-  const Status finished = finish(launching_.front());
-  if (!finished.ok()) return finished;
+  Job& job = launching_.front();
+  const Status finished = finish(job);
+  if (!finished.ok()) return judge(job.group.error(), finished);
   follow_regions();  // a region may have been removed while NCCL was busy
-  lane_->launched();
+  lane_->launched(*this);
+  return {};
+}
+
+Status Session::judge(Outcome outcome, const Status& error) {
+  if (outcome != remote_error) return error;
+  remote_error_ = error;
+  remote_error_counts_ = Deadline::after(remote_error_grace);
   return {};
 }
 
 Status Session::ask(bool& ready) {
   Outcome state = success;
   const Outcome asked = api_.CommGetAsyncError(member_.comm, &state);
-  if (asked != success) return status_of(api_, asked, "ncclCommGetAsyncError", member_.comm);
+  if (asked != success) state = asked;
   ready = state == success;
   if (ready || state == in_progress) return {};
-  if (state == remote_error && remote_error_counts_.is_never())
-    remote_error_counts_ = Deadline::after(remote_error_grace);
-  if (state == remote_error && !remote_error_counts_.expired()) return {};
-  return status_of(api_, state, "ncclCommGetAsyncError", member_.comm);
+  return judge(state, status_of(api_, state, "ncclCommGetAsyncError", member_.comm));
 }
 
 Status Session::reap(Jobs& ended) {
@@ -254,7 +292,7 @@ void Session::close_when_asked() {
   closing_.wait(lock, [this] { return closes_; });
   lock.unlock();
   const cuda::Device::Current current(lane_->device());
-  if (!why_.ok() || !leave_quietly()) api_.CommAbort(member_.comm);
+  if (member_.comm != nullptr && (!why_.ok() || !leave_quietly())) api_.CommAbort(member_.comm);
   Jobs all;
   lock.lock();
   for (Job& job : launching_) static_cast<void>(job.group.free_memory());
@@ -262,6 +300,7 @@ void Session::close_when_asked() {
   for (std::size_t i = 0; i < all.size(); ++i) word_->advance();
   lock.unlock();
   report(all, why_);
+  ended_ = true;
 }
 
 // A call can be over on this rank while NCCL's threads still send its data to other ranks. NCCL is ready

@@ -28,11 +28,17 @@ namespace tutti::nccl {
 // the communicator, since that may block.
 class Session final : public OffloadSession, private Lane::User, private Regions::User {
  public:
-  // `comm` must be ready. If this succeeds, the session owns it.
-  static Result<std::unique_ptr<OffloadSession>> create(const Api& api, std::shared_ptr<Lane> lane,
-                                                        std::shared_ptr<Regions> regions, Comm comm, int rank,
-                                                        int size);
+  // Makes a session without an NCCL communicator. Fails with `resource_exhausted` if there is no thread for
+  // it, since nothing could end the communicator then.
+  static Result<std::unique_ptr<Session>> create(const Api& api, std::shared_ptr<Lane> lane,
+                                                 std::shared_ptr<Regions> regions, int rank, int size);
   ~Session() override;
+
+  // Makes the communicator, and waits until NCCL has connected its ranks. If this fails, only `abort`,
+  // `has_ended` and the destructor may be called.
+  Status connect(const UniqueId& id, const OffloadPeers& peers);
+  // Returns whether NCCL's communicator has ended. Until then, the destructor blocks.
+  bool has_ended() const { return ended_; }
 
   void issue(std::span<OffloadCall* const> calls) override;
   void abort(const Status& why) override;
@@ -60,9 +66,9 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   };
   using Jobs = std::list<Job>;
 
-  Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Regions> regions, Comm comm,
-          std::unique_ptr<cuda::Stream> stream, std::unique_ptr<cuda::Word> word, int rank, int size);
-
+  Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Regions> regions, int rank, int size);
+  // Asks NCCL until its communicator is ready.
+  Status wait_ready(const OffloadPeers& peers) const;
   // Reports the jobs' calls. The lock must not be held.
   void report(const Jobs& jobs, const Status& status);
 
@@ -75,10 +81,15 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   // Called when NCCL has put the job into the stream. Records the job's event `over` there, and moves the job
   // to `running_`.
   Status finish(Job& job);
+  // Returns the error if NCCL's outcome ends the session now. A remote error does so only later: it is kept
+  // in `remote_error_`, and until it counts, nothing more is launched.
+  Status judge(Outcome outcome, const Status& error);
   // Returns NCCL's error, if there is one. Sets `ready` to whether NCCL has put everything into the stream.
   Status ask(bool& ready);
   // Asks whether NCCL has put the job in `launching_` into the stream. If so, calls `finish`.
   Status drive_launch();
+  // Launches a job whose turn came when too many were in the stream, if there is one and room for it.
+  void launch_postponed();
   // Moves jobs that have ended to `ended`.
   Status reap(Jobs& ended);
   // Gives up the session because of an error.
@@ -100,23 +111,24 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   const std::shared_ptr<Lane> lane_;
   const std::shared_ptr<Regions> regions_;
   std::unique_ptr<cuda::Stream> stream_;
-  const Member member_;
+  Member member_;                           // constant once `connect` has returned
   std::atomic<std::size_t> open_calls_{0};  // that have not been reported
 
   // The lane's lock guards the following members.
   std::unique_ptr<cuda::Word> word_;  // the number of the last job that has ended
-  std::uint32_t last_number_;         // of the last job that was issued
+  std::uint32_t last_number_ = 0;     // of the last job that was issued
   Jobs waiting_;
-  Jobs launching_;          // one at most: NCCL has it, but has not yet put it into the stream
-  Jobs running_;            // in the stream
-  bool postponed_ = false;  // it is the turn of a waiting job, but too many are in the stream
+  Jobs launching_;  // one at most: NCCL has it, but has not yet put it into the stream
+  Jobs running_;    // in the stream
   std::vector<EventPtr> free_events_;
   std::map<std::uint64_t, void*> registered_;  // handles, by the number of the region
   std::uint64_t regions_version_ = 0;          // of `regions_`, when they were registered
+  Status remote_error_;                        // NCCL's; ok if there was none
   Deadline remote_error_counts_ = Deadline::never();
   bool closes_ = false;
   Status why_;  // the error for which the session is given up; ok if it ends because nobody needs it any more
   std::condition_variable closing_;
+  std::atomic<bool> ended_{false};
   std::thread closer_;
 };
 
