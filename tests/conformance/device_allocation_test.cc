@@ -358,5 +358,26 @@ TEST_F(NcclRegions, ARegionThatIsRemovedWhileNcclIsBusyIsDeregisteredAfterwards)
   });
 }
 
+// The fake NCCL refuses a region that overlaps another one, so the old region must be deregistered first.
+TEST_F(NcclRegions, ARegionTakesThePlaceOfOneThatIsRemovedWhileNcclIsBusy) {
+  fake_nccl().launch_queries = 10'000;
+  Cluster ranks(2, options());
+  std::barrier together(2);
+  ranks.run([&](Communicator& comm) {
+    const DeviceArray<float> data(comm.rank(), std::vector<float>(3, 1));
+    const Buffer buffer = data.buffer();
+    const std::span region(static_cast<std::byte*>(buffer.data), buffer.bytes());
+    std::optional<Registration> registration = comm.register_memory(region);
+    EXPECT_TRUE(sum_on_device(comm, data).ok());
+    Work work = comm.all_reduce(buffer, ReduceOp::sum);
+    registration.reset();
+    registration = comm.register_memory(region);
+    work.wait();
+    together.arrive_and_wait();
+    EXPECT_EQ(fake_nccl().registrations, 2);
+    together.arrive_and_wait();
+  });
+}
+
 }  // namespace
 }  // namespace tutti::test

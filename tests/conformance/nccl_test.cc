@@ -199,6 +199,18 @@ TEST_F(Nccl, ALibraryThatIsTooOldIsUnsupported) {
   EXPECT_THAT(old.status().message(), HasSubstr("is NCCL 2.13.4; tutti needs NCCL 2.14.0 or later"));
 }
 
+TEST_F(Nccl, AVariableThatMakesNcclBlockIsRefused) {
+  for (const char* const value : {"0", "1", "0x1", "2"}) {
+    setenv("NCCL_COMM_BLOCKING", value, 1);
+    const auto made = nccl::create({.cuda_library = TUTTI_FAKE_CUDA, .nccl_library = TUTTI_FAKE_NCCL});
+    unsetenv("NCCL_COMM_BLOCKING");
+    EXPECT_EQ(made.ok(), std::stoi(value, nullptr, 0) != 1) << value;
+    if (made.ok()) continue;
+    EXPECT_EQ(made.status().code(), Code::unsupported);
+    EXPECT_THAT(made.status().message(), HasSubstr("NCCL_COMM_BLOCKING is 1"));
+  }
+}
+
 TEST_F(Nccl, FindingTheLibrariesDoesNotInitializeCuda) {
   const auto made = nccl::create({.cuda_library = TUTTI_FAKE_CUDA, .nccl_library = TUTTI_FAKE_NCCL});
   ASSERT_TRUE(made.ok()) << made.status().to_string();
@@ -293,7 +305,22 @@ TEST_F(Nccl, RanksThatShareADeviceAreNamedBeforeNcclStarts) {
     const Status refused = sum_on_device(comm, memory);
     EXPECT_EQ(refused.code(), Code::invalid_argument) << refused.to_string();
     EXPECT_THAT(refused.message(), HasSubstr(comm.describe(0) + " and " + comm.describe(2) +
-                                             " use the same device, fafafafafafafafafafafafafafafa00; "
+                                             " use the same device, 0000:00:00.0; "
+                                             "NCCL needs a device for each rank"));
+  });
+  EXPECT_EQ(fake_nccl().initialized, 0);
+}
+
+// The instances (MIG) of a device have identities of their own, but NCCL tells devices apart by their buses.
+TEST_F(Nccl, RanksOnInstancesOfOneDeviceAreNamedBeforeNcclStarts) {
+  fake_cuda_make_instances();
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
+    const Status refused = sum_on_device(comm, memory);
+    EXPECT_EQ(refused.code(), Code::invalid_argument) << refused.to_string();
+    EXPECT_THAT(refused.message(), HasSubstr(comm.describe(0) + " and " + comm.describe(1) +
+                                             " use the same device, 0000:00:00.0; "
                                              "NCCL needs a device for each rank"));
   });
   EXPECT_EQ(fake_nccl().initialized, 0);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <cstdio>
 #include <iterator>
 #include <utility>
 
@@ -14,7 +14,6 @@ using tutti::cuda::Ordinal;
 using tutti::cuda::Outcome;
 using tutti::cuda::StreamHandle;
 using tutti::cuda::success;
-using tutti::cuda::Uuid;
 using tutti::test::FakeMachine;
 using tutti::test::FakeStream;
 
@@ -80,6 +79,7 @@ void fake_cuda_reset(int devices) {
   m.initialized = false;
   m.devices = devices;
   m.capability = 90;
+  m.has_instances = false;
   m.failures.clear();
   m.broken = success;
   m.copy_microseconds = 0;
@@ -95,6 +95,11 @@ bool fake_cuda_is_initialized() {
 void fake_cuda_set_capability(int capability) {
   const std::lock_guard lock(machine().mutex);
   machine().capability = capability;
+}
+
+void fake_cuda_make_instances() {
+  const std::lock_guard lock(machine().mutex);
+  machine().has_instances = true;
 }
 
 void fake_cuda_fail(const char* function, int n, Outcome error) {
@@ -152,11 +157,13 @@ Outcome cuDeviceGet(Ordinal* device, int number) {
   return success;
 }
 
-Outcome cuDeviceGetUuid_v2(Uuid* uuid, Ordinal device) {
+Outcome cuDeviceGetPCIBusId(char* id, int bytes, Ordinal device) {
   FAKE_CUDA_ENTER();
-  std::memset(uuid->bytes, 0xfa, sizeof uuid->bytes);
-  uuid->bytes[15] = static_cast<char>(device);
-  return success;
+  const std::lock_guard lock(machine().mutex);
+  const int bus = machine().has_instances ? 0 : device;
+  const int needed =
+      std::snprintf(id, static_cast<std::size_t>(bytes), "0000:%02x:00.0", static_cast<unsigned>(bus));
+  return needed < bytes ? success : tutti::test::invalid_value;
 }
 
 Outcome cuDeviceGetAttribute(int* value, int attribute, Ordinal) {

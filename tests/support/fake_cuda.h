@@ -32,6 +32,8 @@ void fake_cuda_reset(int devices);
 bool fake_cuda_is_initialized();
 // Sets the compute capability of all devices, such as 90 for 9.0. It is 90 after a reset.
 void fake_cuda_set_capability(int capability);
+// Makes all devices instances of one device (MIG), which has a single bus.
+void fake_cuda_make_instances();
 // Makes the n-th call of a function from now on fail with `error`, without any other effect. The function's
 // name is the exported one, such as "cuMemAlloc_v2".
 void fake_cuda_fail(const char* function, int n, tutti::cuda::Outcome error);

@@ -94,6 +94,7 @@ class FakeMachine {
   bool initialized = false;
   int devices = 2;
   int capability = 90;
+  bool has_instances = false;  // all devices are instances of the first
   CUctx_st contexts[most_devices];
   std::map<cuda::StreamHandle, std::unique_ptr<FakeStream>> streams;
   std::map<CUctx_st*, std::unique_ptr<FakeStream>> default_streams;

@@ -120,7 +120,7 @@ bool is_busy(ncclComm& comm) {
 
 void end(Comm comm) {
   for (const ncclComm::Operation& operation : comm->operations) fake_nccl().operations -= operation.exists;
-  fake_nccl().registrations -= comm->registrations;
+  fake_nccl().registrations -= static_cast<int>(comm->registered.size());
   --fake_nccl().communicators;
   if (device_works()) {
     delete comm;
@@ -353,9 +353,15 @@ Outcome ncclRedOpDestroy(Op op, Comm comm) {
 
 Outcome ncclCommRegister(Comm comm, void* memory, std::size_t bytes, void** handle) {
   if (const Outcome usable = check(*comm); usable != success) return usable;
+  auto* const first = static_cast<std::byte*>(memory);
   if (host(memory, bytes) == nullptr) return invalid_argument;
+  const std::lock_guard lock(comm->mutex);
+  const auto overlaps = [&](const auto& known) {
+    return known.first < first + bytes && first < known.first + known.second;
+  };
+  if (std::ranges::any_of(comm->registered, overlaps)) return invalid_usage;
+  comm->registered.emplace(first, bytes);
   ++fake_nccl().registrations;
-  ++comm->registrations;
   *handle = memory;
   return success;
 }
@@ -376,10 +382,11 @@ Outcome ncclMemFree(void* memory) {
   return success;
 }
 
-Outcome ncclCommDeregister(Comm comm, void*) {
+Outcome ncclCommDeregister(Comm comm, void* handle) {
   if (const Outcome usable = check(*comm); usable != success) return usable;
+  const std::lock_guard lock(comm->mutex);
+  if (comm->registered.erase(static_cast<std::byte*>(handle)) == 0) return invalid_argument;
   --fake_nccl().registrations;
-  --comm->registrations;
   return success;
 }
 

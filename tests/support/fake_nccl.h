@@ -8,7 +8,7 @@
 // TUTTI_FAKE_NCCL. It computes real results in the memory of the fake CUDA, in the order of streams, between
 // threads of one process or between processes. Calls that differ hang, as with NCCL, but nobody notices if
 // some ranks ask for a sum and others for a maximum. Using a communicator while it is in progress is an
-// error, and so is using it while its device is not current.
+// error, and so are using it while its device is not current, and registering memory with it twice.
 
 // A `FakeNcclFault` happens on one rank, in one of its calls of collectives. Each communicator counts its
 // calls from 0.
@@ -22,7 +22,7 @@ struct FakeNcclFault {
 struct FakeNccl {
   std::atomic<int> version{22705};
   std::atomic<int> init_queries{1};       // a communicator is in progress for at least this many queries
-  std::atomic<int> launch_queries{0};     // a group is in progress for this many queries
+  std::atomic<int> launch_queries{1};     // a group is in progress for this many queries, as with new NCCLs
   std::atomic<bool> abort_blocks{false};  // as long as this is true, ncclCommAbort does not return
   std::atomic<bool> lacks_memory{false};  // ncclMemAlloc fails, although the device may have memory
   FakeNcclFault refusal;                  // the call returns the outcome

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,7 +39,7 @@ struct ncclComm {
   std::vector<std::shared_ptr<tutti::test::FakeWork>> launched;
   tutti::nccl::Outcome error = tutti::nccl::success;
   int calls = 0;
-  std::atomic<int> registrations{0};
+  std::map<std::byte*, std::size_t> registered;  // bytes, by the address where they begin
   struct Operation {
     bool exists = true;
     std::vector<std::byte> factor;

@@ -21,7 +21,7 @@ const char* bind_all(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(GetErrorString, "cuGetErrorString");
   TUTTI_BIND(DeviceGetCount, "cuDeviceGetCount");
   TUTTI_BIND(DeviceGet, "cuDeviceGet");
-  TUTTI_BIND(DeviceGetUuid, "cuDeviceGetUuid_v2");
+  TUTTI_BIND(DeviceGetPCIBusId, "cuDeviceGetPCIBusId");
   TUTTI_BIND(DeviceGetAttribute, "cuDeviceGetAttribute");
   TUTTI_BIND(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
   TUTTI_BIND(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");

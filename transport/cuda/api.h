@@ -22,9 +22,6 @@ using Address = std::uint64_t;      // CUdeviceptr: an address of a device, or o
 using Context = CUctx_st*;          // CUcontext
 using StreamHandle = CUstream_st*;  // CUstream; equal to the runtime's cudaStream_t
 using EventHandle = CUevent_st*;    // CUevent
-struct Uuid {
-  char bytes[16];
-};
 
 // The values below are those of the driver's header (cuda.h).
 inline constexpr Outcome success = 0;
@@ -42,6 +39,7 @@ inline constexpr int attribute_capability_major = 75;
 inline constexpr int attribute_capability_minor = 76;
 inline constexpr int attribute_memory_type = 2;
 inline constexpr unsigned memory_type_device = 2;
+inline constexpr int bus_address_letters = 12;
 inline constexpr int capture_status_none = 0;
 inline constexpr int capture_mode_relaxed = 2;
 
@@ -54,7 +52,7 @@ struct Api {
   Outcome (*GetErrorString)(Outcome error, const char** text);
   Outcome (*DeviceGetCount)(int* count);
   Outcome (*DeviceGet)(Ordinal* device, int number);
-  Outcome (*DeviceGetUuid)(Uuid* uuid, Ordinal device);
+  Outcome (*DeviceGetPCIBusId)(char* id, int bytes, Ordinal device);
   Outcome (*DeviceGetAttribute)(int* value, int attribute, Ordinal device);
   Outcome (*DevicePrimaryCtxRetain)(Context* context, Ordinal device);
   Outcome (*DevicePrimaryCtxRelease)(Ordinal device);

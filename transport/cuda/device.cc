@@ -26,14 +26,6 @@ Result<std::unique_ptr<Device>> Device::open(const Api& api, int number) {
   const std::string what = "CUDA device " + std::to_string(number);
   if (const Outcome got = api.DeviceGet(&device->ordinal_, number); got != success)
     return status_of(api, got, "cuDeviceGet").with_context(what);
-  Uuid uuid{};
-  if (const Outcome got = api.DeviceGetUuid(&uuid, device->ordinal_); got != success)
-    return status_of(api, got, "cuDeviceGetUuid").with_context(what);
-  for (const char byte : uuid.bytes) {
-    constexpr const char* digits = "0123456789abcdef";
-    device->uuid_ += digits[static_cast<unsigned char>(byte) >> 4];
-    device->uuid_ += digits[static_cast<unsigned char>(byte) & 15];
-  }
   if (const Outcome got = api.DevicePrimaryCtxRetain(&device->context_, device->ordinal_); got != success) {
     device->context_ = nullptr;
     return status_of(api, got, "cuDevicePrimaryCtxRetain").with_context(what);
@@ -43,6 +35,13 @@ Result<std::unique_ptr<Device>> Device::open(const Api& api, int number) {
 
 Device::~Device() {
   if (context_ != nullptr) api_.DevicePrimaryCtxRelease(ordinal_);
+}
+
+Result<std::string> Device::bus_address() const {
+  char text[bus_address_letters + 1];
+  const Outcome got = api_.DeviceGetPCIBusId(text, sizeof text, ordinal_);
+  if (got != success) return status_of(api_, got, "cuDeviceGetPCIBusId");
+  return std::string(text);
 }
 
 Device::Current::Current(const Device& device)

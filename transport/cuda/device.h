@@ -25,8 +25,9 @@ class Device {
 
   const Api& api() const { return api_; }
   int number() const { return number_; }
-  // Returns the device's identity, equal in all processes and containers: 32 hexadecimal digits.
-  const std::string& uuid() const { return uuid_; }
+  // Returns the device's address on the host's bus, such as "0000:3b:00.0". It is equal in all processes and
+  // containers of the host. The instances of a device (MIG) have the same address.
+  Result<std::string> bus_address() const;
 
   // While a `Current` exists, the device's context is current on the thread that made it, and this thread may
   // use CUDA although a stream is being captured elsewhere in the process.
@@ -50,7 +51,6 @@ class Device {
   const int number_;
   Ordinal ordinal_ = 0;
   Context context_ = nullptr;
-  std::string uuid_;
 };
 
 // Returns the compute capability of each device, such as 90 for 9.0. Does not initialize the driver: if the

@@ -1,12 +1,27 @@
 #include "transport/nccl/factory.h"
 
+#include <cstdlib>
+
 #include "transport/nccl/offload.h"
 
 namespace tutti::nccl {
 
+namespace {
+
+// NCCL lets this variable override what its callers ask for. It ignores values other than 0 and 1.
+Status check_environment() {
+  const char* const blocking = std::getenv("NCCL_COMM_BLOCKING");
+  if (blocking == nullptr || std::strtoll(blocking, nullptr, 0) != 1) return {};
+  return Status(Code::unsupported,
+                "NCCL_COMM_BLOCKING is 1; then NCCL would wait for other ranks without a time limit");
+}
+
+}  // namespace
+
 Result<std::unique_ptr<tutti::Offload>> create(const Options& options) {
   const Result<const cuda::Api*> cuda = cuda::load(options.cuda_library);
   if (!cuda.ok()) return cuda.status();
+  if (const Status allowed = check_environment(); !allowed.ok()) return allowed;
   const Result<Api> api = load(options.nccl_library);
   if (!api.ok()) return api.status();
   return std::unique_ptr<tutti::Offload>(std::make_unique<Offload>(**cuda, *api));

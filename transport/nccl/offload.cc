@@ -13,8 +13,6 @@ namespace tutti::nccl {
 
 namespace {
 
-constexpr std::size_t uuid_digits = 32;
-
 // NCCL takes ranks with different host ids for ranks on different hosts, and lets these use the same device.
 std::string host_id() {
   const char* const set = std::getenv("NCCL_HOSTID");
@@ -53,19 +51,23 @@ std::string float8_on(const cuda::Api& cuda) {
          std::to_string(*least / 10) + "." + std::to_string(*least % 10);
 }
 
-// Returns ok if no device is used by two ranks.
-Status check_devices(OffloadPeers& peers, const std::string& uuid) {
-  const Result<std::vector<std::byte>> all = peers.exchange(std::as_bytes(std::span(uuid)));
+// Returns ok if no device is used by two ranks. NCCL tells the devices of a host apart by their addresses.
+Status check_devices(OffloadPeers& peers, const cuda::Device& device) {
+  Result<std::string> mine = device.bus_address();
+  if (!mine.ok()) return mine.status();
+  mine->resize(cuda::bus_address_letters);
+  const Result<std::vector<std::byte>> all = peers.exchange(std::as_bytes(std::span(*mine)));
   if (!all.ok()) return all.status();
-  const auto* const letters = reinterpret_cast<const char*>(all->data());
+  const auto* letters = reinterpret_cast<const char*>(all->data());
   std::map<std::string, const PeerInfo*> users;
-  for (std::size_t rank = 0; rank < peers.members().size(); ++rank) {
-    const PeerInfo& peer = *peers.members()[rank];
-    const std::string device(letters + rank * uuid_digits, uuid_digits);
-    const auto [first, is_new] = users.try_emplace(device + Facts(peer).host, &peer);
+  for (const PeerInfo* const peer : peers.members()) {
+    const std::string address(letters, cuda::bus_address_letters);
+    letters += address.size();
+    const std::string host = peer->host + " " + peer->boot_id + " " + Facts(*peer).host;
+    const auto [first, is_new] = users.try_emplace(address + " " + host, peer);
     if (is_new) continue;
-    return Status(Code::invalid_argument, first->second->describe() + " and " + peer.describe() +
-                                              " use the same device, " + device +
+    return Status(Code::invalid_argument, first->second->describe() + " and " + peer->describe() +
+                                              " use the same device, " + address +
                                               "; NCCL needs a device for each rank");
   }
   return {};
@@ -99,7 +101,7 @@ Result<std::unique_ptr<OffloadSession>> Offload::open(OffloadPeers& peers) {
   const Result<std::shared_ptr<Lane>> lane = this->lane(peers.memory().device());
   if (!lane.ok()) return lane.status();
   const cuda::Device& device = (*lane)->device();
-  if (const Status distinct = check_devices(peers, device.uuid()); !distinct.ok()) return distinct;
+  if (const Status distinct = check_devices(peers, device); !distinct.ok()) return distinct;
   const int size = static_cast<int>(peers.members().size());
   Result<std::unique_ptr<Session>> made = Session::create(api_, *lane, regions_, peers.rank(), size);
   if (!made.ok()) return made.status();

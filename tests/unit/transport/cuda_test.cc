@@ -85,8 +85,8 @@ TEST_F(CudaTest, UnknownDeviceIsAnInvalidArgument) {
 }
 
 TEST_F(CudaTest, DevicesHaveIdentities) {
-  EXPECT_EQ(open(0)->uuid(), "fafafafafafafafafafafafafafafa00");
-  EXPECT_EQ(open(1)->uuid(), "fafafafafafafafafafafafafafafa01");
+  EXPECT_EQ(*open(0)->bus_address(), "0000:00:00.0");
+  EXPECT_EQ(*open(1)->bus_address(), "0000:01:00.0");
   EXPECT_EQ(open(1)->number(), 1);
 }
 
