@@ -17,7 +17,7 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
       failure_(members_.own_world_rank(), members_.describe_this_rank(), *this),
       journal_(context, world_->engine->trace.get()),
       live_(world_->engine, members_, journal_, world_->default_timeout, *this),
-      sharing_(context, members_, *world_->mesh, world_->desk, failure_, *this),
+      sharing_(context, members_, *world_->mesh, world_->desk, failure_, *this, *this),
       shared_(members_, failure_),
       gate_(driver_, world_->active, failure_, journal_, live_, shared_),
       arbitration_(context, members_, world_->desk, failure_, journal_, shared_),
@@ -112,7 +112,7 @@ bool Group::rest() {
   const std::uint64_t before = std::exchange(issued_, journal_.operations_issued());
   if (issued_ != before || !live_.empty() || failure_.suspects()) return false;
   if (failure_.happened()) return failure_.is_spread();
-  if (arbitration_.is_open() || watchdog_.inquires()) return false;
+  if (arbitration_.is_open() || watchdog_.inquires() || sharing_.is_waiting()) return false;
   const SharedExecutor* const executor = shared_.executor();
   if (executor != nullptr && !executor->is_idle()) return false;
   collectives_.forget_habits();

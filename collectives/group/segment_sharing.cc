@@ -26,13 +26,14 @@ struct SegmentSharing::Sharing : ShareRequest {
 };
 
 SegmentSharing::SegmentSharing(std::uint32_t context, const Members& members, Mesh& mesh, ControlDesk& desk,
-                               Failure& failure, SharedSegmentEvents& events)
+                               Failure& failure, ActiveGroups::Member& group, SharedSegmentEvents& events)
     : context_(context),
       members_(members),
       mesh_(mesh),
       driver_(mesh.driver()),
       desk_(desk),
       failure_(failure),
+      group_(group),
       events_(events) {}
 
 Result<std::unique_ptr<SharedSegment>> SegmentSharing::share(Sharing& sharing) {
@@ -41,6 +42,7 @@ Result<std::unique_ptr<SharedSegment>> SegmentSharing::share(Sharing& sharing) {
     const DriverGuard guard(driver_);
     if (const Status failed = failure_.status(); !failed.ok()) return failed;
     requests_.push_back(&sharing);
+    group_.stir();
     mesh_.share(sharing);
   }
   // This wait needs no deadline: the transport enforces the deadline of the request, and a failure of the

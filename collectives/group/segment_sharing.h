@@ -7,6 +7,7 @@
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
+#include "collectives/group/active_groups.h"
 #include "collectives/group/failure.h"
 #include "collectives/group/host_memory.h"
 #include "collectives/group/members.h"
@@ -22,9 +23,9 @@ namespace tutti {
 // memory that users allocate.
 class SegmentSharing {
  public:
-  // `events` learns of members that die while they hold a segment.
+  // `group` must not rest while `is_waiting`. `events` learns of members that die while they hold a segment.
   SegmentSharing(std::uint32_t context, const Members& members, Mesh& mesh, ControlDesk& desk,
-                 Failure& failure, SharedSegmentEvents& events);
+                 Failure& failure, ActiveGroups::Member& group, SharedSegmentEvents& events);
 
   // --- threads that do not drive; all members call these in the same order ---
 
@@ -46,6 +47,9 @@ class SegmentSharing {
 
   const AllocationTable& allocations() const { return allocations_; }
   void drop_unused() { allocations_.drop_unused(); }
+  // Returns whether a thread waits for the members to share a segment. Meanwhile another member may fail, and
+  // may report this on the board only.
+  bool is_waiting() const { return !requests_.empty(); }
   // Ends pending attempts to share.
   void cancel(const Status& why);
   // Drops all allocations.
@@ -61,6 +65,7 @@ class SegmentSharing {
   Driver& driver_;
   ControlDesk& desk_;
   Failure& failure_;
+  ActiveGroups::Member& group_;
   SharedSegmentEvents& events_;
   std::uint32_t asked_for_ = 0;          // the number of segments that this rank has asked for
   std::vector<ShareRequest*> requests_;  // that a thread waits for; only the driving thread uses them
