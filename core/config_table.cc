@@ -54,8 +54,15 @@ constexpr Config::Variable table[] = {
                 "heartbeats even while a process computes; none arrive from one that is stopped or cut off.",
      .least = 1, .shapes_wire = true},
     {.name = "TUTTI_TRANSPORTS", .member = &Config::transports, .default_value = "",
-     .meaning = "The transports to use, in order of preference. Not set, or auto: all that can run, fastest first.",
+     .meaning = "The transports to use, in order of preference. Not set, or auto: all that can run, fastest first. "
+                "nccl may be among them: then NCCL carries out collectives on CUDA devices. If the list is set "
+                "without nccl, such collectives go through the host.",
      .shapes_wire = true},
+    {.name = "TUTTI_CUDA_LIBRARY", .member = &Config::cuda_library, .default_value = "",
+     .meaning = "The file of the CUDA driver's library. Not set: libcuda.so.1, if the system has it."},
+    {.name = "TUTTI_NCCL_LIBRARY", .member = &Config::nccl_library, .default_value = "",
+     .meaning = "The file of NCCL's library. Not set: the one that the process has loaded, or libnccl.so.2 if the "
+                "system has it."},
     {.name = "TUTTI_SOCKET_IFNAME", .member = &Config::socket_ifname, .default_value = "",
      .meaning = "Network interfaces: prefixes separated by commas, or a CIDR; a leading ^ excludes, a leading = "
                 "matches exactly. Not set: the interface that routes to the store."},

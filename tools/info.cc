@@ -8,6 +8,7 @@
 #include <tutti/config.h>
 #include <tutti/version.h>
 
+#include "bindings/cpp/offloads.h"
 #include "bindings/cpp/transports.h"
 #include "core/reduce.h"
 #include "core/shown.h"
@@ -47,6 +48,19 @@ void print_transports(const Config& config, const std::optional<SocketAddress>& 
       std::cout << "can run\n";
     } else {
       std::cout << "cannot run: " << made.status().message() << "\n";
+    }
+  }
+}
+
+void print_offloads(const Config& config) {
+  std::cout << "\nlibraries for collectives on CUDA devices, in order of preference:\n";
+  for (const OffloadEntry& entry : offload_entries()) {
+    const auto made = entry.create(config);
+    std::cout << "  " << entry.name << " (" << entry.meaning << "): ";
+    if (made.ok()) {
+      std::cout << "found " << (*made)->facts() << "\n";
+    } else {
+      std::cout << "not found: " << printable(made.status().message()) << "\n";
     }
   }
 }
@@ -148,6 +162,7 @@ int info_command(const Arguments& arguments) {
   const auto route = find_route(launch);
   print_machine();
   print_transports(*config, route);
+  print_offloads(*config);
   print_interfaces(*config, route);
   print_environment(*config, launch);
   return 0;

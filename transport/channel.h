@@ -56,7 +56,7 @@ class Channel {
   virtual void close(const Status& why, bool clean) = 0;
   // Returns whether `close` has finished: all operations have ended, and the peer has answered the goodbye by
   // closing its side. If the connection has ended, no answer is needed. Once this is true, the destructor
-  // does not wait, and does not reset the connection before the peer has read the goodbye.
+  // returns at once, and cannot lose the goodbye by resetting the connection.
   virtual bool drained() const = 0;
   // Returns whether anything may have reached the peer, or has arrived from it.
   virtual bool has_begun() const = 0;

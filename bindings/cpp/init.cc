@@ -11,6 +11,7 @@
 #include <tutti/log.h>
 #include <tutti/version.h>
 
+#include "bindings/cpp/offloads.h"
 #include "bindings/cpp/transports.h"
 #include "collectives/group/world.h"
 #include "collectives/record/debug_socket.h"
@@ -36,6 +37,7 @@ struct Setup {
   security::Settings security;
   std::vector<std::unique_ptr<Transport>> transports = {};
   std::unique_ptr<Liveness> liveness = {};
+  std::vector<std::unique_ptr<Offload>> offloads = {};
 
   const std::vector<std::string>& transport_names() const {
     return options.transports.empty() ? config.transports : options.transports;
@@ -46,6 +48,12 @@ struct Setup {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
   std::string prefix() const { return "tutti/" + config.job_id; }
+  // Returns what the other ranks must know about this rank's offloads.
+  std::map<std::string, std::string> offload_facts() const {
+    std::map<std::string, std::string> facts;
+    for (const auto& offload : offloads) facts[std::string(offload->name())] = offload->facts();
+    return facts;
+  }
   // Makes the transports, and returns their addresses. Every attempt to meet makes new transports, since the
   // attempt may need another interface.
   Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route,
@@ -86,6 +94,7 @@ Setup configure(const InitOptions& options) {
   if (!logging.ok()) throw Error(logging);
   for (const std::string& warning : setup.config.warnings()) log::warn(warning);
   setup.security = security::settings_from(setup.config).take();
+  setup.offloads = make_offloads(setup.transport_names(), setup.config).take();
   return setup;
 }
 
@@ -227,6 +236,7 @@ Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& pe
   CostModel shipped;
   const std::shared_ptr<World> world = make_world(setup, rank, peers, spin, shipped);
   world->patient = spin.count() > 0;
+  world->offloads = std::move(setup.offloads);
   world->goodbye_limit = failed_goodbye_limit;
   if (size > 1) {
     Liveness& liveness = *setup.liveness;
@@ -286,6 +296,7 @@ Communicator init(const InitOptions& given) {
   join_options.prefix = setup.prefix();
   join_options.wire_digest = setup.wire_digest();
   join_options.version = build_name();
+  join_options.offloads = setup.offload_facts();
   join_options.addresses = [&](const Session& session) {
     return setup.addresses(session.route, session.credentials);
   };
@@ -312,6 +323,7 @@ Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const 
   const security::SharedCredentials credentials = security::Credentials::create(setup.security).take();
   self.wire_digest = setup.wire_digest();
   self.version = build_name();
+  self.offloads = setup.offload_facts();
   PrefixStore keys(setup.prefix(), std::move(store));
   const Deadline deadline = init_deadline(setup, std::nullopt);
   std::optional<Communicator> built;

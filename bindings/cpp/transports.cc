@@ -6,6 +6,7 @@
 
 #include <tutti/log.h>
 
+#include "bindings/cpp/offloads.h"
 #include "rendezvous/launch/interfaces.h"
 #include "transport/shm/factory.h"
 #include "transport/tcp/factory.h"
@@ -55,6 +56,9 @@ const TransportEntry* find(std::string_view name) {
 Status unknown(const std::string& name) {
   std::string known;
   for (const TransportEntry& entry : entries) known += std::string(entry.name) + ", ";
+  for (const OffloadEntry& entry : offload_entries()) {
+    if (entry.is_chosen) known += std::string(entry.name) + ", ";
+  }
   return Status(Code::invalid_argument,
                 "no transport \"" + name + "\"; there are: " + known + "or auto alone, for all that can run");
 }
@@ -104,8 +108,10 @@ std::span<const TransportEntry> transport_entries() { return entries; }
 Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vector<std::string>& names,
                                                                 const TransportSetup& setup) {
   if (names.empty() || names == std::vector<std::string>{"auto"}) return make_all_transports(setup);
+  const Result<std::vector<std::string>> between_processes = without_offloads(names);
+  if (!between_processes.ok()) return between_processes.status();
   std::vector<std::unique_ptr<Transport>> transports;
-  for (const std::string& name : names) {
+  for (const std::string& name : *between_processes) {
     const TransportEntry* entry = find(name);
     if (entry == nullptr) return unknown(name);
     Result<std::unique_ptr<Transport>> made = entry->create(setup);

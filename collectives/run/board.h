@@ -132,9 +132,9 @@ class Board {
 
   // Publishes that this rank has failed, and the reason. Only the first call has an effect.
   void fail(const Status& why);
-  // Returns ok if no rank has failed since the last call that returned a failure. Otherwise returns the
-  // failure of the lowest other rank that has failed, even if an earlier call returned the same failure; ok
-  // if only this rank has failed.
+  // Returns the failure of the lowest rank that has failed, not counting this rank. Returns ok if there is
+  // none, or if no rank has failed since the last call that returned a failure. So several calls may return
+  // the same failure.
   Status heard();
   // Returns whether any rank has failed, this one included.
   bool any_failed() const { return head_->failures.load() != 0; }

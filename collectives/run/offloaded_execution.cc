@@ -47,9 +47,18 @@ void OffloadedExecution::library_done(const Status& status) {
 // Runs on the driving thread, possibly before the execution has been started.
 void OffloadedExecution::library_ended() {
   library_over_ = true;
+  judge_library();
+}
+
+// Reports how the library's part has ended. If a library notices that calls differ, it knows only its own
+// parts of them. The witness knows the calls themselves, so a mismatch is reported only if the witness has
+// not found it.
+void OffloadedExecution::judge_library() {
   const Status& status = library_status_;
-  if (status.ok() || status.code() == Code::unsupported) return settle();
-  const int culprit = status.peer() >= 0 ? status.peer() : library_->world_rank;
+  const bool is_mismatch = status.code() == Code::mismatch;
+  if (status.ok() || status.code() == Code::unsupported || (is_mismatch && !is_witness_over()))
+    return settle();
+  const int culprit = status.peer() >= 0 || is_mismatch ? status.peer() : library_->world_rank;
   fail(Status(status.code(), library_->here + ": " + status.message(), culprit));
 }
 
@@ -66,7 +75,7 @@ void OffloadedExecution::witness_ended() {
   witness_runs_ = false;
   witness_over_.store(1, std::memory_order_release);
   driver_->notify(witness_over_);
-  settle();
+  if (library_over_) judge_library();
 }
 
 // Reports a failure of the library's part or of the witness. Only the first failure is reported, since the
@@ -88,8 +97,7 @@ void OffloadedExecution::cancel(const Status& why) {
 }
 
 void OffloadedExecution::settle() {
-  const bool witness_over = witness_over_.load(std::memory_order_relaxed) != 0;
-  if (!witness_over || !library_over_ || (failed_ && !cancelled_)) return;
+  if (!is_witness_over() || !library_over_ || (failed_ && !cancelled_)) return;
   const Status status = cancelled_ ? std::move(why_) : std::move(library_status_);
   witness_.reset();
   binding_->finished(binding_->owner, status);

@@ -66,7 +66,9 @@ class OffloadedExecution final : public Execution {
 
   void library_done(const Status& status);
   void library_ended();
+  void judge_library();
   void witness_ended();
+  bool is_witness_over() const { return witness_over_.load(std::memory_order_relaxed) != 0; }
   void fail(const Status& why);
   void settle();
 

@@ -40,6 +40,8 @@ struct TUTTI_API Config {
   std::chrono::nanoseconds init_timeout{};
   std::chrono::nanoseconds heartbeat{};
   std::vector<std::string> transports;
+  std::string cuda_library;
+  std::string nccl_library;
   std::string socket_ifname;
   std::string bind_address;
   std::string advertise_address;

@@ -56,6 +56,7 @@ Result<Joined> join(const Launch& launch, const JoinOptions& options, Deadline d
   self.world_size = launch.world_size;
   self.wire_digest = options.wire_digest;
   self.version = options.version;
+  self.offloads = options.offloads;
   Backoff backoff(first_rejoin_pause, longest_rejoin_pause);
   std::string earlier_failure;
   for (;;) {

@@ -21,6 +21,7 @@ struct JoinOptions {
   std::string prefix = "tutti/0";
   std::string wire_digest;  // "NAME=value;" of each setting that must be equal on all ranks
   std::string version;
+  std::map<std::string, std::string> offloads = {};  // name -> facts; see PeerInfo
   // Returns the address of each of this rank's transports, by the transport's name. Called once for each
   // attempt to meet, after this rank has connected to the store.
   std::function<Result<std::map<std::string, std::string>>(const Session&)> addresses = {};

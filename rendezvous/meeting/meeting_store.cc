@@ -5,7 +5,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A request that `closing` limits may take at most this long.
+// A request whose deadline comes from `closing()` may take at most this long.
 constexpr milliseconds longest_request{2000};
 // Such requests may begin up to this long after the deadline.
 constexpr milliseconds closing_window{300};

@@ -29,8 +29,8 @@ class NcclEnding : public NcclWorld, public testing::WithParamInterface<int> {
 };
 
 // When a communicator fails, a rank may still be in an earlier call that other ranks have completed. That
-// call would fail, too. So before a call that fails, tests wait at the barrier `together` until every rank
-// has completed the call before it.
+// earlier call would fail, too. To prevent this, tests that provoke a failure first wait at the barrier
+// `together` until every rank has completed the earlier calls.
 
 TEST_P(NcclEnding, AnErrorWhenACallIsIssuedFailsTheCommunicatorOnAll) {
   fake_nccl().refusal.call = 1;

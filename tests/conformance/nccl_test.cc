@@ -1,4 +1,5 @@
-// Tests collectives on device memory with the fake NCCL: results, and which ranks and calls fit.
+// Tests collectives on device memory with the fake NCCL: the results, and which ranks and which calls NCCL
+// accepts.
 
 #include <barrier>
 #include <cstdint>
@@ -22,7 +23,8 @@ using testing::HasSubstr;
 class NcclOfSize : public NcclWorld, public testing::WithParamInterface<int> {};
 class NcclOfMany : public NcclOfSize {};
 
-// Calls that NCCL does not take are carried out without it.
+// The calls are on host memory, which is mirrored to the device. So tutti itself carries out the calls that
+// NCCL does not take.
 TEST_P(NcclOfSize, EveryCollective) {
   for (const int queries : {0, 2}) {
     fake_nccl().launch_queries = queries;
@@ -176,7 +178,7 @@ TEST_P(NcclOfMany, SplitAndGroupOpenSessionsOfTheirOwn) {
 INSTANTIATE_TEST_SUITE_P(, NcclOfSize, testing::Values(1, 2, 3, 4, 7, 8));
 INSTANTIATE_TEST_SUITE_P(, NcclOfMany, testing::Values(2, 3, 4, 7, 8));
 
-// --- who fits ---
+// --- which ranks NCCL accepts ---
 
 class Nccl : public NcclWorld {};
 

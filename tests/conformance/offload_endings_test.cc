@@ -245,7 +245,7 @@ TEST_P(OffloadEnding, AStreamDoesNotWaitForAnAbortedCall) {
   });
 }
 
-// The first call fails, so no session is ever opened. The stream must not wait for one.
+// The first call fails, so no session is ever opened. Even so, the stream must not wait for ever.
 TEST_P(OffloadEnding, AStreamWaitsForAFirstCallThatFails) {
   for (int round = 0; round < 20; ++round) {
     Cluster ranks(2, with(library()));

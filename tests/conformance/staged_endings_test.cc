@@ -168,7 +168,7 @@ TEST_P(StagedEnding, AStreamDoesNotWaitForAnAbortedCall) {
   });
 }
 
-// The copies stand for copies that wait behind the stream in a queue of the device.
+// The fake holds the copies back, as if they waited behind the stream in a queue of the device.
 TEST_P(StagedEnding, AStreamDoesNotWaitForEverForTheCopiesOfAnAbortedCall) {
   run_open(options(), [&](Communicator& comm) {
     const Array data(comm.rank() % 2, std::vector<float>(100, 1));
@@ -213,7 +213,7 @@ TEST_P(StagedEndingOfMany, CountsThatDifferAreAMismatchOnAllRanks) {
     const Array out(comm.rank() % 2, std::vector<float>(100 * ranks, 1));
     const std::vector<std::uint64_t> counts(ranks, 100);
     Status differs = outcome(comm.gather_v(in.buffer(), out.buffer(), counts, 0));
-    if (differs.ok()) differs = outcome(comm.barrier());  // ranks without a part in it may succeed before
+    if (differs.ok()) differs = outcome(comm.barrier());  // ranks other than 0 and 1 may succeed first
     EXPECT_EQ(differs.code(), Code::mismatch) << differs.to_string();
   });
 }

@@ -30,7 +30,7 @@ using testing::HasSubstr;
 class Staged : public testing::TestWithParam<int> {
  protected:
   Staged() { fake_cuda_reset(2); }
-  // Words keep their memory.
+  // The memory of a `cuda::Word` is never freed, so some pinned pages are left.
   ~Staged() override {
     const FakeCudaCounts left = fake_cuda_counts();
     EXPECT_EQ(left.streams + left.events, 0);
@@ -175,7 +175,7 @@ TEST(StagedStreams, ACallFollowsTheDefaultStream) {
   });
 }
 
-// A call does not begin before its stream, and later calls wait for it.
+// A call begins only when the earlier work in its stream has ended. Later calls wait for that call.
 TEST_P(Staged, CallsWaitForTheStreamOfTheFirst) {
   Cluster ranks(GetParam(), options());
   ranks.run([](Communicator& comm) {

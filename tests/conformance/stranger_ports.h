@@ -30,7 +30,8 @@ class OpenPort {
   // Connects the socket, from the address `from` if the port has addresses. Returns whether this has
   // succeeded.
   virtual bool connect(int socket, const std::string& from) const = 0;
-  // Returns what the guard of a rank that connects to this port must know: the service and both ranks.
+  // Returns the service, the connecting rank and the accepting rank. The guard of the connecting side needs
+  // them.
   virtual security::Parties parties() const = 0;
   // Returns a complete hello of the rank `from`, if hellos contain ranks.
   virtual std::string hello(int from) const = 0;

@@ -12,7 +12,7 @@ namespace tutti::test {
 std::int64_t monotonic_now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 FaultWorld::FaultWorld(int size, const std::vector<std::string>& words, const Options& options) {
-  std::vector<std::string> command = {std::string(TUTTI_BIN_DIR) + "/tests/fault_rank"};
+  std::vector<std::string> command = {std::string(TUTTI_BIN_DIR) + "/tests/" + options.program};
   command.insert(command.end(), words.begin(), words.end());
   const std::string store = "tcp://127.0.0.1:" + std::to_string(unused_port());
   for (int rank = 0; rank < size; ++rank) {
@@ -22,6 +22,9 @@ FaultWorld::FaultWorld(int size, const std::vector<std::string>& words, const Op
                                         {"TUTTI_HEARTBEAT", options.heartbeat},
                                         {"TUTTI_TRANSPORTS", options.transport}};
     for (const auto& [name, value] : options.more) environment[name] = value;
+    if (rank == 0) {
+      for (const auto& [name, value] : options.only_rank_0) environment[name] = value;
+    }
     ranks_.emplace_back(command, environment);
   }
 }

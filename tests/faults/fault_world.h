@@ -20,13 +20,15 @@ struct Failure {
 
 std::int64_t monotonic_now();
 
-// `FaultWorld` runs ranks (the program fault_rank) that a test may kill or stop.
+// `FaultWorld` runs ranks that a test may kill or stop.
 class FaultWorld {
  public:
   struct Options {
     std::string transport = {};  // empty: every transport may be used
     std::string heartbeat = "10s";
+    std::string program = "fault_rank";
     Process::Environment more = {};
+    Process::Environment only_rank_0 = {};
   };
   FaultWorld(int size, const std::vector<std::string>& words, const Options& options);
 

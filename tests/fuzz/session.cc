@@ -1,4 +1,5 @@
-// Fuzzes the parser of sessions. Any process that can write where ranks meet may have written the text.
+// Fuzzes the parser of sessions. The text of a session comes from a place such as a file, which other
+// processes may be able to write.
 #include "rendezvous/meeting/session_text.h"
 #include "tests/fuzz/input.h"
 

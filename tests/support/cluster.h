@@ -15,15 +15,15 @@ inline const std::vector<std::string>& all_transports() {
   return names;
 }
 
-// Returns the values of `ClusterOptions::transport` with which every test of collectives runs. "staged" is
-// not among them: staged calls may still blame the wrong rank for a mismatch.
+// Returns all values of `ClusterOptions::transport`, for tests that run with each of them.
 inline const std::vector<std::string>& all_connections() {
-  static const std::vector<std::string> names = {"inproc", "tcp", "shared", "shm", "late", "offload"};
+  static const std::vector<std::string> names = {"inproc", "tcp",     "shared", "shm",
+                                                 "late",   "offload", "staged"};
   return names;
 }
 
 struct ClusterOptions {
-  // One of `all_connections`, or "staged". "shared" is inproc with shared memory, and "late" is inproc in a
+  // One of `all_connections`. "shared" is inproc with shared memory, and "late" is inproc in a
   // `LateTransport`. "offload" is inproc with a `ReferenceOffload` that takes host memory; "staged" is inproc
   // with `mirrored_staged_offloads`. The constructor of `Cluster` opens the sessions of these offloads.
   std::string transport = "inproc";

@@ -31,7 +31,7 @@ class DeviceArray {
   DeviceArray& operator=(const DeviceArray&) = delete;
 
   const cuda::Device& device() const { return *device_; }
-  // Returns the array as an operation of a communicator takes it.
+  // Returns the array as a buffer for an operation of a communicator.
   Buffer buffer() const {
     return Buffer(std::bit_cast<void*>(address_), count_, DataTypeOf<T>::value,
                   Memory::cuda(device_->number()));

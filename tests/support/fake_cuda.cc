@@ -224,7 +224,7 @@ Outcome cuMemHostGetDevicePointer_v2(Address* address, void* memory, unsigned) {
   return success;
 }
 
-// A copy from or to memory of the host that is not pinned may make the calling thread wait.
+// A copy from or to host memory that is not pinned may make the calling thread wait.
 Outcome cuMemcpyAsync(Address to, Address from, std::size_t bytes, StreamHandle stream) {
   FAKE_CUDA_ENTER();
   tutti::test::FakeMemory& memory = machine().memory;

@@ -25,8 +25,8 @@ struct FakeCudaCounts {
 // Returns what exists now, and what has happened since the last reset.
 FakeCudaCounts fake_cuda_counts();
 
-// Puts the fake in the state of a new process with `devices` devices. Without it, a process has two. What
-// exists continues to exist.
+// Puts the fake in the state of a new process with `devices` devices. Memory, streams and events continue to
+// exist. A process that does not call this has two devices.
 void fake_cuda_reset(int devices);
 // Returns whether the process has called cuInit since the last reset.
 bool fake_cuda_is_initialized();

@@ -62,10 +62,12 @@ class FakeMachine {
   // Returns the machine of this process. It is never destroyed, since its threads may run until the end.
   static FakeMachine& the();
 
-  // Every function of the driver calls this first. Returns the error that the function must return at once.
+  // Most functions of the driver call this first. Returns ok, or the error that the function must return at
+  // once.
   cuda::Outcome enter(const char* function);
-  // Functions call this too that are forbidden while a stream is being captured in the calling thread's
-  // capture mode. If one is, they invalidate the capture.
+  // Functions that must not be called during a capture call this, too. If the capture modes of the calling
+  // thread and of a stream that is being captured forbid the call, this invalidates the capture and returns
+  // an error.
   cuda::Outcome forbid_in_captures();
   // Returns the context that is current to the calling thread, or null.
   static CUctx_st* current();
@@ -112,8 +114,8 @@ class FakeMachine {
 
 }  // namespace tutti::test
 
-// Each function of the driver begins with the first of these macros. They return the error that the function
-// must return at once.
+// Most functions of the driver begin with the first of these macros. Each macro makes the function return at
+// once if there is an error.
 #define FAKE_CUDA_ENTER()                                                                  \
   if (const tutti::cuda::Outcome failed = tutti::test::FakeMachine::the().enter(__func__); \
       failed != tutti::cuda::success)                                                      \

@@ -13,7 +13,7 @@ class FakeMemory {
   // Allocates memory of a device. Returns an address that no program can access, or 0 if the host has no
   // memory.
   std::uint64_t allocate(std::size_t bytes);
-  // Returns whether there was memory of a device at this address.
+  // Frees memory of a device. Returns false if none begins at this address.
   bool free(std::uint64_t address);
   // Allocates memory of the host that a device can access. Returns null if the host has no memory.
   void* pin(std::size_t bytes);

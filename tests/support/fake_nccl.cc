@@ -68,8 +68,8 @@ std::byte* host(const void* address, std::size_t bytes) {
   return static_cast<std::byte*>(fake_cuda_host_address(std::bit_cast<std::uint64_t>(address), bytes));
 }
 
-// Adds to the group's work of a communicator what `describe` says. Checks that buffers are memory of a
-// device: `describe` returns false if one is not.
+// Adds a call to the calling thread's group. `describe` adds the steps of the call to the communicator's
+// work. It returns false if a buffer is not memory of a device, and then the call fails.
 template <typename Describe>
 Outcome add(Comm comm, StreamHandle stream, Describe describe) {
   ncclGroupStart();

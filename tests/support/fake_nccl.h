@@ -22,7 +22,7 @@ struct FakeNcclFault {
 struct FakeNccl {
   std::atomic<int> version{22705};
   std::atomic<int> init_queries{1};       // a communicator is in progress for at least this many queries
-  std::atomic<int> launch_queries{0};     // so is each group
+  std::atomic<int> launch_queries{0};     // a group is in progress for this many queries
   std::atomic<bool> abort_blocks{false};  // as long as this is true, ncclCommAbort does not return
   FakeNcclFault refusal;                  // the call returns the outcome
   FakeNcclFault failure;                  // the call never ends, and queries return the outcome
@@ -33,7 +33,7 @@ struct FakeNccl {
   std::atomic<int> aborting{0};       // calls of ncclCommAbort that have not returned
   std::atomic<int> calls{0};
   std::atomic<int> registrations{0};  // that exist
-  std::atomic<int> operations{0};     // of premultiplied sums, that exist
+  std::atomic<int> operations{0};     // premultiplied sums that exist
 };
 FakeNccl& fake_nccl();
 // Gives all members their initial values. No communicator may exist.

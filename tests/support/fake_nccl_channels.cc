@@ -16,7 +16,7 @@ namespace tutti::test {
 
 namespace {
 
-using Header = std::array<std::uint64_t, 2>;  // the tag and the bytes of a message, in front of it
+using Header = std::array<std::uint64_t, 2>;  // the tag and the length of a message, in front of it
 
 }  // namespace
 

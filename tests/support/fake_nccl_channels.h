@@ -8,14 +8,15 @@
 
 namespace tutti::test {
 
-// A `FakeTransfer` is a message of the fake NCCL. Both ranks describe it; if they differ, it never ends.
+// A `FakeTransfer` is a message of the fake NCCL. Both ranks describe it; if their descriptions differ, it
+// never ends.
 struct FakeTransfer {
   bool sends = false;
   int peer = 0;
   std::uint64_t tag = 0;
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;
-  std::uint64_t done = 0;  // bytes that have moved; the description counts, too
+  std::uint64_t done = 0;  // bytes that have moved, including the description of the message
 };
 
 // The `FakeChannels` of a communicator connect its ranks through shared memory, which all ranks find by name.

@@ -33,8 +33,8 @@ struct ncclComm {
   bool initialized = false;
   bool finalized = false;
   int queries_left = 0;                             // until the communicator is no longer in progress
-  std::shared_ptr<tutti::test::FakeWork> waiting;   // for that; null: nothing
-  tutti::cuda::StreamHandle waiting_for = nullptr;  // the stream into which it will be put
+  std::shared_ptr<tutti::test::FakeWork> waiting;   // launched when `queries_left` is 0; null: nothing waits
+  tutti::cuda::StreamHandle waiting_for = nullptr;  // the stream into which `waiting` will be put
   std::vector<std::shared_ptr<tutti::test::FakeWork>> launched;
   tutti::nccl::Outcome error = tutti::nccl::success;
   int calls = 0;

@@ -122,19 +122,20 @@ Process::Process(const std::vector<std::string>& command, const Environment& env
 }
 
 Process::~Process() {
-  // No other process group can have the number `pid_` while the child has not been waited for, or while a
-  // process of its group is left.
+  // No other process group can have the number `pid_`, since the child has not been reaped yet.
   kill(-pid_, SIGKILL);
-  while (!status_ && !poll()) std::this_thread::sleep_for(poll_interval);
+  waitpid(pid_, nullptr, 0);
   close(out_);
   close(err_);
 }
 
 bool Process::poll() {
   if (status_) return true;
-  int raw = 0;
-  if (waitpid(pid_, &raw, WNOHANG) != pid_) return false;
-  status_ = WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw);
+  siginfo_t ended = {};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      ended.si_pid != pid_)
+    return false;
+  status_ = ended.si_code == CLD_EXITED ? ended.si_status : 128 + ended.si_status;
   return true;
 }
 

@@ -75,8 +75,8 @@ struct Api {
 
 // Finds the driver: the library that `path` names, or if it is empty, the one that this process has loaded or
 // that the system finds. The result is the same for the whole life of the process. Fails with `unsupported`
-// if there is no driver, or if it is older than CUDA 11.7. Does not initialize the driver, since that is
-// slow, and after it no forked child can use CUDA. `Device::open` does it. Any thread may call.
+// if there is no driver, or if it is older than CUDA 11.7. Does not initialize the driver: that is slow, and
+// afterwards no forked child can use CUDA. `Device::open` initializes it. Any thread may call.
 Result<const Api*> load(const std::string& path);
 
 // Returns ok, or `aborted` with what was attempted and the driver's name and words for the error.

@@ -25,7 +25,7 @@ class Device {
   // Returns the device's identity, equal in all processes and containers: 32 hexadecimal digits.
   const std::string& uuid() const { return uuid_; }
 
-  // A `Current` makes the device the calling thread's as long as it exists. While it exists, the thread may
+  // While a `Current` exists, the device's context is current on the thread that made it, and this thread may
   // use CUDA although a stream is being captured elsewhere in the process.
   class Current {
    public:
@@ -72,7 +72,7 @@ class Stream {
 // Returns `unsupported` if a stream is being captured into a graph. The capture remains valid.
 Status refuse_capture(const Api& api, StreamHandle stream);
 
-// An `Event` happens when everything has happened that was in a stream when it was recorded.
+// An `Event` happens when the stream in which it was recorded has done all earlier work.
 class Event {
  public:
   static Result<std::unique_ptr<Event>> create(const Device& device);

@@ -59,7 +59,7 @@ Result<Api> load(const std::string& path) {
   return api;
 }
 
-// Until 2.8, the number had one digit for the minor version.
+// Up to version 2.8, the number has one digit for the minor version.
 std::string to_string(int version) {
   const bool old = version < 10000;
   const int major = version / (old ? 1000 : 10000);

@@ -25,8 +25,8 @@ struct UniqueId {
   char bytes[128];
 };
 
-// A `Config` is NCCL's structure as it was in version 2.14. Later versions have more members at the end. They
-// give those members their defaults if `version` is older than the member.
+// A `Config` is NCCL's structure as it was in version 2.14. Later versions have more members at the end.
+// NCCL gives them their defaults, since `version` says that they are missing.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;

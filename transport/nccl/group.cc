@@ -83,8 +83,8 @@ Status Group::free_memory() {
   return status;
 }
 
-// Collectives that only move elements move bytes, so they take elements of every type. Without elements, the
-// buffers may be null.
+// Collectives that only move elements move bytes, so they take elements of every type. A call without
+// elements is skipped, since its buffers may be null.
 Status Group::enqueue(const Call& call) {
   const auto& [api, device, comm, stream, rank, size] = member_;
   const std::uint64_t count = call.kind == Kind::broadcast ? call.out.count : call.in.count;

@@ -11,9 +11,9 @@
 
 namespace tutti::nccl {
 
-// A `Lane` is a device as the sessions of one rank use it. They issue their groups one after the other, in
-// the order in which the caller has made the calls: on the device, groups of two sessions can wait for each
-// other, so if two ranks issued them in different orders, neither would end.
+// A `Lane` lets the sessions of one rank share a device. They issue their groups one after the other, in the
+// order in which the caller has made the calls. The reason is that groups of two sessions can wait for each
+// other on the device: if two ranks issued them in different orders, neither group would end.
 class Lane {
  public:
   static Result<std::shared_ptr<Lane>> open(const cuda::Api& api, int device);
@@ -21,8 +21,8 @@ class Lane {
   // A `User` is a session. The lane calls it with `mutex` held.
   class User {
    public:
-    // Issues the oldest group that waits. Returns false if the lane must wait until it is in the stream; then
-    // the user calls `launched`.
+    // Issues the user's oldest group that waits. Returns false if the group is not in the stream yet. Then
+    // the lane waits until the user calls `launched`.
     virtual bool launch() = 0;
 
    protected:

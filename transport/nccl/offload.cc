@@ -135,8 +135,8 @@ Result<std::shared_ptr<Lane>> Offload::lane(int device) {
   return opened;
 }
 
-// NCCL registers memory of devices only. The driver does not know an address of the host that was not made
-// known to it.
+// NCCL registers memory of devices only. For most host memory, the driver has no attributes and returns an
+// error.
 Result<std::unique_ptr<RegisteredMemory>> Offload::add_memory(std::span<std::byte> region) {
   unsigned type = 0;
   const auto address = reinterpret_cast<cuda::Address>(region.data());

@@ -28,7 +28,7 @@ class Regions {
     ~User() = default;
   };
   struct Region {
-    std::uint64_t number;  // no other region has the same, so that a region is known from one in its place
+    std::uint64_t number;  // never used again, so a later region in the same place can be told from it
     std::span<std::byte> memory;
   };
 

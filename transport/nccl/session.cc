@@ -10,8 +10,8 @@ namespace tutti::nccl {
 namespace {
 
 constexpr std::chrono::microseconds poll_interval{20};
-// If a stream holds about a thousand pieces of work, CUDA makes the thread wait that adds another. Each job
-// has a few pieces.
+// CUDA blocks a thread that adds work to a stream with about a thousand pieces of work. Each job has a few
+// pieces.
 constexpr std::size_t most_running = 64;
 // When a rank dies, the NCCL of another rank may notice first, but it cannot say which rank it was. So tutti
 // has this long to find that out.
@@ -76,8 +76,8 @@ void Session::issue(std::span<OffloadCall* const> calls) {
   for (const auto& [call, why] : refused) call->done(*call, why);
 }
 
-// An event that is recorded while its stream is being captured cannot be queried, so the end of the call
-// would not be noticed.
+// Refuses a stream that is being captured. If the session's stream waited for an event of that stream, it
+// would be captured, too, and events in it could not be queried. So the end of the call would not be noticed.
 Status Session::add(Job& job, OffloadCall& call) {
   const Memory memory = memory_of(call.call, member_.rank);
   const Memory ours = Memory::cuda(lane_->device().number());
@@ -250,7 +250,7 @@ void Session::close(const Status& why) {
   closing_.notify_one();
 }
 
-// Runs on the closer's thread. A call that has not ended ends only when NCCL no longer touches its memory.
+// Runs on the thread `closer_`. Calls in flight end only when NCCL no longer touches their memory.
 void Session::close_when_asked() {
   std::unique_lock lock(lane_->mutex());
   closing_.wait(lock, [this] { return closes_; });
@@ -266,8 +266,8 @@ void Session::close_when_asked() {
   report(all, why_);
 }
 
-// This rank's part of a call can be over while its threads still send data to other ranks. If they have left,
-// too, NCCL is ready at once. But other ranks may stay for as long as they like.
+// A call can be over on this rank while NCCL's threads still send its data to other ranks. NCCL is ready
+// when all ranks have left. But other ranks may stay for as long as they like.
 bool Session::leave_quietly() {
   const Deadline limit = Deadline::after(leave_limit);
   Outcome state = api_.CommFinalize(member_.comm);

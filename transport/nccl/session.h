@@ -72,11 +72,12 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   Status add(Job& job, OffloadCall& call);
   bool launch() override;
   Status start(Job& job, bool& launched);
-  // Does what follows when NCCL has put the job into the stream.
+  // Called when NCCL has put the job into the stream. Records the job's event `over` there, and moves the job
+  // to `running_`.
   Status finish(Job& job);
   // Returns NCCL's error, if there is one. Sets `ready` to whether NCCL has put everything into the stream.
   Status ask(bool& ready);
-  // Moves on the job that is being launched.
+  // Asks whether NCCL has put the job in `launching_` into the stream. If so, calls `finish`.
   Status drive_launch();
   // Moves jobs that have ended to `ended`.
   Status reap(Jobs& ended);
@@ -91,8 +92,8 @@ class Session final : public OffloadSession, private Lane::User, private Regions
 
   void regions_removed() override;
   void close_when_asked();
-  // Ends NCCL's communicator when what the other ranks still need from it is on its way to them. Returns
-  // whether that was soon.
+  // Waits until NCCL has sent all data that other ranks still need, and then destroys NCCL's communicator.
+  // Returns false if this fails or takes too long. The caller must then abort the communicator.
   bool leave_quietly();
 
   const Api& api_;
@@ -114,7 +115,7 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   std::uint64_t regions_version_ = 0;          // of `regions_`, when they were registered
   Deadline remote_error_counts_ = Deadline::never();
   bool closes_ = false;
-  Status why_;  // why the session is given up; ok: it has no calls, and is no longer needed
+  Status why_;  // the error for which the session is given up; ok if it ends because nobody needs it any more
   std::condition_variable closing_;
   std::thread closer_;
 };

@@ -78,7 +78,8 @@ class OffloadPeers {
 // `OffloadSession::issue` returns, and everything else until `done` is called.
 struct OffloadCall {
   Call call;
-  void* stream = nullptr;  // the call begins after all work that is in this stream now; null: at once
+  // The call begins after all work that is in this stream when the call is issued. Null: it begins at once.
+  void* stream = nullptr;
   // The library calls `done` once, on any thread, when nothing touches the buffers any more.
   void (*done)(OffloadCall& call, const Status& status) = nullptr;
 };

@@ -8,7 +8,8 @@
 
 namespace tutti::staged {
 
-// A `Part` is what one piece of a call has of one buffer: the same elements of each of its blocks.
+// A `Part` is what one piece of a call has of one buffer: the same range of elements of each of the buffer's
+// blocks.
 struct Part {
   // A `Range` is a part of the buffer, in bytes.
   struct Range {

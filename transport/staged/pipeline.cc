@@ -128,8 +128,8 @@ bool Pipeline::has_copied(Slot& slot) {
   return !happened.ok() || *happened;
 }
 
-// An event is recorded even if not all copies could be enqueued, since the pipeline must know when the others
-// are over. If that fails twice, the device does not work any more.
+// An event is recorded even if not all copies could be enqueued, since the pipeline must know when the
+// enqueued ones are over. If recording fails twice, the device does not work any more.
 void Pipeline::copy(Slot& slot, const Part& part, cuda::Address buffer, std::size_t offset, bool to_device) {
   if (part.ranges.empty()) return;
   const Status enqueued = enqueue(part, buffer, slot.address + offset, to_device);
@@ -154,7 +154,7 @@ Status Pipeline::enqueue(const Part& part, cuda::Address buffer, cuda::Address h
   return {};
 }
 
-// The status arrives on the driving thread, like every call of this class, possibly before `issue` returns.
+// `done` runs on the driving thread, as all functions of this class do, possibly before `issue` returns.
 void Pipeline::call_host(Slot& slot) {
   if (!failure_.ok()) return release(slot);
   slot.stage = Stage::calling;

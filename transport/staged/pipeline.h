@@ -20,7 +20,7 @@ struct StagedCall {
   std::unique_ptr<cuda::Event> before = nullptr;  // the call begins after this event; null: at once
   std::uint32_t number = 0;                       // the session's word has this value once the call has ended
   std::optional<std::uint64_t> pieces = {};       // empty until the ranks have agreed on it
-  bool asked = false;                             // the ranks are agreeing on it
+  bool asked = false;                             // the agreement on it has been started
   std::uint64_t started = 0;                      // pieces
   unsigned under_way = 0;                         // pieces, and the agreement
 };
@@ -72,7 +72,6 @@ class Pipeline {
   Pipeline(const cuda::Device& device, HostCalls& host, const PeerInfo& self, std::size_t piece_bytes);
   Status allocate();
   bool advance(Slot& slot);
-  void copy_in(Slot& slot);
   void call_host(Slot& slot);
   Call host_call(Slot& slot, const Part& in, const Part& out) const;
   void take_result(Slot& slot);

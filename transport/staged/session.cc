@@ -169,7 +169,8 @@ bool Session::is_over(const StagedCall& call) const {
   return !pipeline_->failure().ok() || (call.pieces && call.started == *call.pieces);
 }
 
-// Streams go on before the call is reported: after that, no stream may be made to wait.
+// Releases the streams and removes the call before reporting it: afterwards, the `OffloadCall` may be in use
+// for another call.
 bool Session::report_calls() {
   bool any = false;
   for (; !calls_.empty() && is_over(*calls_.front()); any = true) {

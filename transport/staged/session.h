@@ -43,9 +43,9 @@ class Session final : public OffloadSession {
   bool move_on();
   bool start_pieces();
   bool report_calls();
-  // Lets streams go on that wait for this call or an earlier one.
+  // Releases the streams that wait for this call or an earlier one.
   void release_streams(std::uint32_t number);
-  // Lets all streams go on if a failure has happened long ago.
+  // Releases all streams some time after a failure, even if copies are still under way.
   void lose_patience();
   Result<bool> may_begin(StagedCall& call);
   bool is_over(const StagedCall& call) const;

@@ -12,8 +12,10 @@ docs/python.md).
 
 import asyncio as _asyncio
 import atexit as _atexit
+import ctypes as _ctypes
 import os as _os
 import weakref as _weakref
+from importlib.util import find_spec as _find_spec
 from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from . import _core
@@ -87,9 +89,24 @@ def init(
     work here are used.
     """
     global _world
+    _load_nccl()
     communicator = _core.init(url, rank, world_size, timeout, list(transports))
     _world = _weakref.ref(communicator)
     return communicator
+
+
+# The Python packages nvidia-nccl-cu12 and nvidia-nccl-cu13 keep their library where the system's loader does not look.
+# `init` finds it if the process has loaded it.
+def _load_nccl() -> None:
+    if "TUTTI_NCCL_LIBRARY" in _os.environ:
+        return
+    try:
+        _ctypes.CDLL(_os.environ.get("TUTTI_CUDA_LIBRARY", "libcuda.so.1"))
+        package = _find_spec("nvidia.nccl")
+        for folder in package.submodule_search_locations or () if package is not None else ():
+            _ctypes.CDLL(_os.path.join(folder, "lib", "libnccl.so.2"))
+    except (ImportError, OSError):  # there is no driver, or no such package
+        pass
 
 
 def _place() -> Tuple[int, int]:

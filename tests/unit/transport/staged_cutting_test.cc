@@ -41,7 +41,7 @@ std::vector<Call> calls() {
   };
 }
 
-// Counts how often each byte of a buffer is in the parts of all pieces.
+// Checks that all pieces of a buffer are small enough, and that each byte is in exactly one of them.
 template <class PartOf>
 void check_parts(const Cutting& cutting, std::size_t bytes, std::size_t piece_bytes, PartOf part_of) {
   std::vector<int> uses(bytes);
@@ -70,7 +70,7 @@ TEST(StagedCutting, EveryElementIsInOnePiece) {
   }
 }
 
-// All ranks gather the same blocks, though each has another one.
+// The ranks' own blocks differ in length, but the blocks that all ranks gather are the same.
 TEST(StagedCutting, AllRanksCountTheSamePieces) {
   for (int rank = 0; rank < ranks; ++rank) {
     const std::uint64_t own = uneven[static_cast<std::size_t>(rank)];

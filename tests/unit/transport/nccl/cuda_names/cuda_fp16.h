@@ -1,3 +1,4 @@
 #pragma once
 
-// This file stands for CUDA's own when the test includes NCCL's header, which uses nothing of it.
+// This file replaces CUDA's file of this name when the test includes NCCL's header. That header uses nothing
+// of it.
