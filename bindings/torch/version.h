@@ -2,6 +2,6 @@
 
 #include <torch/version.h>
 
-// Whether the extension is compiled for this version of torch or a later one.
+// True if the extension is compiled for this version of torch or a later one.
 #define TUTTI_TORCH_AT_LEAST(major, minor) \
   (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))

@@ -191,8 +191,8 @@ void OperationWork::make_wait_for_copies(const c10::Stream& stream) const {
 }
 
 // Completing the future runs its callbacks on this thread. A future of CUDA tensors notes the current stream:
-// whoever waits for the future waits for what is in this stream now. So the stream is one of torch's pool,
-// which contains none of the program's other work.
+// a thread that waits for the future waits for what is in this stream now. So the stream is one of torch's
+// pool, which contains none of the program's other work.
 void OperationWork::complete_future() {
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
