@@ -29,7 +29,7 @@ std::string cuda_library() { return named("TEST_CUDA_LIBRARY", TUTTI_FAKE_CUDA);
 FaultWorld::Options with(const std::string& library) {
   return {.transport = library == "nccl" ? "nccl,tcp" : "tcp",
           .program = "device_rank",
-          .more = {{"ASAN_OPTIONS", "detect_leaks=0"},
+          .more = {{"ASAN_OPTIONS", named("ASAN_OPTIONS", "") + ":detect_leaks=0"},
                    {"TUTTI_CUDA_LIBRARY", cuda_library()},
                    {"TUTTI_NCCL_LIBRARY", named("TEST_NCCL_LIBRARY", TUTTI_FAKE_NCCL)}}};
 }
