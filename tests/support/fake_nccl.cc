@@ -179,6 +179,7 @@ Outcome ncclCommInitRankConfig(Comm* comm, int size, UniqueId id, int rank, tutt
   if (cuCtxGetDevice(&device) != tutti::cuda::success) return invalid_usage;
   auto made = std::make_unique<ncclComm>(id.bytes, rank, size, device);
   if (!made->channels.usable()) return invalid_usage;
+  made->blocking = blocking;
   made->queries_left = fake_nccl().init_queries;
   while (blocking && !made->initialized) {
     made->initialized = made->channels.complete();
@@ -240,7 +241,7 @@ Outcome ncclGroupEnd() {
   bool progresses = false;
   for (const auto& [comm, part] : ended.parts) {
     const std::lock_guard lock(comm->mutex);
-    comm->queries_left = fake_nccl().launch_queries;
+    comm->queries_left = comm->blocking ? 0 : fake_nccl().launch_queries.load();
     if (comm->queries_left == 0) {
       launch(comm, part.stream, part.work);
       continue;

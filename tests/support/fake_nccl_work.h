@@ -33,6 +33,7 @@ struct ncclComm {
   std::mutex mutex;  // guards the following members
   bool initialized = false;
   bool finalized = false;
+  bool blocking = false;                            // the communicator is never in progress
   int queries_left = 0;                             // until the communicator is no longer in progress
   std::shared_ptr<tutti::test::FakeWork> waiting;   // launched when `queries_left` is 0; null: nothing waits
   tutti::cuda::StreamHandle waiting_for = nullptr;  // the stream into which `waiting` will be put
