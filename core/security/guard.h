@@ -116,12 +116,13 @@ class Guard {
   void refuse(Verdict verdict, Code code, const std::string& why);
   void fail(Code code, const std::string& why);
   void fail_system(int error);
-  std::string them(int socket) const;
+  std::string them() const;
   std::string us(int socket) const;
   std::string other_token(int socket) const;
 
   SharedCredentials credentials_;
   Parties parties_;
+  std::string peer_;  // the other end's address, which the system forgets when the other end resets
   bool accepts_ = false;
   bool noteworthy_ = false;
   Verdict verdict_{};

@@ -68,8 +68,7 @@ void Guard::fail_stream(int socket, int error) {
   const std::string what =
       mode() == Mode::tls_token ? " has another token than " : " cannot make an encrypted connection with ";
   const std::string why = " (TLS: " + stream_.tls()->reason() + ")";
-  fail(Code::unauthenticated,
-       them(socket) + what + us(socket) + why + (mode() == Mode::tls_token ? advice : ""));
+  fail(Code::unauthenticated, them() + what + us(socket) + why + (mode() == Mode::tls_token ? advice : ""));
 }
 
 }  // namespace tutti::security
