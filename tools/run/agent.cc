@@ -13,6 +13,8 @@
 
 #include "core/descriptor.h"
 #include "tools/run/descendants.h"
+#include "tools/run/environment.h"
+#include "tools/run/start_failure.h"
 
 namespace tutti::tools {
 namespace {
@@ -43,7 +45,7 @@ Agent::Agent(asio::io_context& io, AgentEvents& events)
   await_children();
 }
 
-std::optional<StartFailure> Agent::start(const AgentTask& task) {
+void Agent::start(const AgentTask& task) {
   kill_grace_ = task.kill_grace;
   // Each rank needs two pipes and a process descriptor, so this process raises its own limit of open files.
   // The ranks get the old limit.
@@ -55,19 +57,21 @@ std::optional<StartFailure> Agent::start(const AgentTask& task) {
   const std::string search_path =
       path_variable == task.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path_variable->second;
   FoundProgram program = find_program(task.program.front(), search_path);
-  for (int local_rank = 0; local_rank < task.local_ranks && program.problem == 0; ++local_rank) {
+  for (std::size_t local_rank = 0; local_rank < task.ranks.size() && program.problem == 0; ++local_rank) {
     program.problem = start_rank(task, program.path, local_rank);
   }
-  if (program.problem == 0) return std::nullopt;
-  return cannot_start(task.program.front(), program, search_path);
+  if (program.problem != 0) {
+    events_.on_start_failure(cannot_start(task.program.front(), program, search_path));
+  }
 }
 
-int Agent::start_rank(const AgentTask& task, const std::string& path, int local_rank) {
-  RankPlace place{task.first_rank + local_rank, task.world_size, local_rank, task.local_ranks};
+int Agent::start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank) {
+  const int local_ranks = static_cast<int>(task.ranks.size());
+  const RankPlace place{task.ranks[local_rank], task.world_size, static_cast<int>(local_rank), local_ranks};
   Environment environment = task.environment;
   set_rank_variables(environment, place);
-  limit_spinning(environment, task.local_ranks);
-  share_processors(environment, task.local_ranks);
+  limit_spinning(environment, local_ranks);
+  share_processors(environment, local_ranks);
 
   Descriptor ours[2];
   Descriptor theirs[2];
@@ -176,7 +180,7 @@ void Agent::ended(Local& local, int wait_status) {
   asio::error_code ignored;
   local.exit.close(ignored);
   drain(local);
-  events_.on_exit(local.rank, local.pid, ExitStatus(wait_status));
+  events_.on_exit(local.rank, local.pid, ExitStatus::of_wait_status(wait_status));
   if (running_ == 0) asio::post(io_, [this] { reap(); });
 }
 
@@ -260,6 +264,12 @@ void Agent::set_reading(bool reading) {
   for (const auto& local : locals_) {
     for (Pipe& pipe : local->pipes) await_output(pipe);
   }
+}
+
+std::string Agent::host_of(int) const {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
 }
 
 void Agent::finish() {

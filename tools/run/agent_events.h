@@ -6,6 +6,8 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 
+#include "tools/run/start_failure.h"
+
 namespace tutti::tools {
 
 enum class Stream { out, err };
@@ -15,9 +17,10 @@ struct ExitStatus {
   int code = 0;
   int signal = 0;  // 0 if the process ended by itself, with `code`
 
-  explicit ExitStatus(int wait_status)
-      : code(WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0),
-        signal(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0) {}
+  static ExitStatus of_wait_status(int status) {
+    if (WIFSIGNALED(status)) return {.signal = WTERMSIG(status)};
+    return {.code = WEXITSTATUS(status)};
+  }
   bool success() const { return code == 0 && signal == 0; }
 };
 
@@ -28,6 +31,8 @@ class AgentEvents {
   // Called when a rank has ended and all of its output has been delivered. The calls are in the order in
   // which ranks end.
   virtual void on_exit(int rank, pid_t pid, ExitStatus status) = 0;
+  // Called when a rank cannot be started.
+  virtual void on_start_failure(const StartFailure& failure) = 0;
   // Called when neither ranks nor any of their descendants are left.
   virtual void on_done() = 0;
 

@@ -3,17 +3,20 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <tutti/address.h>
-#include <tutti/credentials.h>
 
 #include "core/random.h"
 #include "tools/command_line.h"
+#include "tools/run/agent.h"
+#include "tools/run/environment.h"
 #include "tools/run/guard.h"
+#include "tools/run/report.h"
 
 namespace tutti::tools {
 namespace {
@@ -23,31 +26,6 @@ constexpr const char* loopback = "127.0.0.1";
 // have to wait.
 constexpr std::size_t most_backlog = 1024 * 1024;
 
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
-std::string describe(ExitStatus status) {
-  if (status.signal == 0) return "exited with status " + std::to_string(status.code);
-  const char* limit =
-      status.signal == SIGXFSZ ? ": a file, or memory that it shared, beyond RLIMIT_FSIZE, ulimit -f" : "";
-  return "was ended by signal " + std::to_string(status.signal) + " (" + strsignal(status.signal) + limit +
-         ")";
-}
-
-// Starts the store. It is protected in the same way as the ranks' own connections.
-Result<std::unique_ptr<tcp::StoreServer>> serve_store(const Environment& environment) {
-  const Result<Config> config = Config::from_values(environment);
-  if (!config.ok()) return config.status();
-  const Result<security::Settings> settings = security::settings_from(*config);
-  if (!settings.ok()) return settings.status();
-  const Result<security::SharedCredentials> credentials = security::Credentials::create(*settings);
-  if (!credentials.ok()) return credentials.status();
-  return tcp::StoreServer::create({.addresses = {loopback}, .credentials = *credentials});
-}
-
 bool ends_job(int number) {
   return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
 }
@@ -55,11 +33,14 @@ bool ends_job(int number) {
 }  // namespace
 
 Job::Job(RunOptions options)
-    : options_(std::move(options)), signals_(io_), output_(io_, options_.output), agent_(io_, *this) {
+    : options_(std::move(options)),
+      signals_(io_),
+      output_(io_, options_.output),
+      agent_(std::make_unique<Agent>(io_, static_cast<AgentEvents&>(*this))) {
   output_.on_progress([this] {
     end_unread();
     if (done_ && output_.backlog() == 0) io_.stop();
-    agent_.set_reading(output_.backlog() < most_backlog);
+    agent_->set_reading(output_.backlog() < most_backlog);
   });
 }
 
@@ -74,7 +55,7 @@ int Job::run() {
 
   AgentTask task;
   if (!prepare(task)) return exit_failure;
-  if (const auto failure = agent_.start(task)) fail_to_start(*failure);
+  agent_->start(task);
   io_.run();
   return exit_status();
 }
@@ -98,43 +79,41 @@ bool Job::prepare(AgentTask& task) {
     output_.note("tutti run: -x " + name + ": not set here, so the ranks do not have it either\n");
   }
   provide_token(task.environment);
-  JobPlace place;
-  Result<std::unique_ptr<tcp::StoreServer>> store = serve_store(task.environment);
-  Status problem = store.status();
-  if (store.ok()) problem = output_.open(options_.ranks);
-  if (problem.ok()) {
-    store_ = std::move(*store);
-    const Result<int> port = find_free_port();
-    problem = port.status();
-    if (port.ok()) place.master_port = *port;
-  }
+  Result<MeetingPlace> meeting_place = open_meeting_place(task.environment, loopback);
+  Status problem = meeting_place.status();
+  if (problem.ok()) problem = output_.open(options_.ranks);
   if (!problem.ok()) {
     output_.note("tutti run: " + problem.message() + "\n");
     return false;
   }
-  place.id = random_hex(8);
-  place.store = format_endpoint(loopback, store_->port());
-  place.master_address = loopback;
+  meeting_place_ = *std::move(meeting_place);
 
+  JobPlace place;
+  place.id = random_hex(8);
+  place.store = format_endpoint(meeting_place_.address, meeting_place_.store->port());
+  place.master_address = meeting_place_.address;
+  place.master_port = meeting_place_.master_port;
   set_job_variables(task.environment, place);
   task.program = options_.program;
-  task.local_ranks = task.world_size = running_ = options_.ranks;
+  task.ranks.resize(static_cast<std::size_t>(options_.ranks));
+  std::iota(task.ranks.begin(), task.ranks.end(), 0);
+  task.world_size = running_ = options_.ranks;
   task.input = STDIN_FILENO;
   task.merge_stderr = options_.output.merge_stderr;
   task.kill_grace = options_.kill_grace;
   return true;
 }
 
-void Job::fail_to_start(const StartFailure& failure) {
+void Job::on_start_failure(const StartFailure& failure) {
   output_.note("tutti run: " + failure.message + "\n");
   failure_ = failure.exit_status;
-  agent_.stop();
+  agent_->stop();
 }
 
 void Job::on_output(int rank, Stream stream, std::string_view bytes) {
   output_.write(rank, stream, bytes);
   end_unread();
-  if (output_.backlog() >= most_backlog) agent_.set_reading(false);
+  if (output_.backlog() >= most_backlog) agent_->set_reading(false);
 }
 
 // Ends the job if nobody reads its output any more (`tutti run ... | head`). Prints no message. The job's
@@ -142,7 +121,7 @@ void Job::on_output(int rank, Stream stream, std::string_view bytes) {
 void Job::end_unread() {
   if (ending_signal_ || !output_.unread()) return;
   ending_signal_ = SIGPIPE;
-  agent_.stop();
+  agent_->stop();
 }
 
 void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
@@ -157,23 +136,19 @@ void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
   if (is_consequence()) return;
   if (!failure_) failure_ = status.signal != 0 ? exit_signal_base + status.signal : status.code;
   report_failure(rank, pid, status);
-  if (!options_.enable_recovery) agent_.stop();
+  if (!options_.enable_recovery) agent_->stop();
 }
 
 // Returns whether a rank's failure merely follows from an earlier failure, or from a request to end the job.
 bool Job::is_consequence() const { return ending_signal_ || (failure_ && !options_.enable_recovery); }
 
 void Job::report_failure(int rank, pid_t pid, ExitStatus status) {
-  std::string text = "tutti run: rank " + std::to_string(rank) + " (host " + host_name() + ", pid " +
-                     std::to_string(pid) + ") " + describe(status);
-  const auto lines = output_.last_lines(rank);
-  const char* stream = options_.output.merge_stderr ? "output" : "stderr";
-  if (lines.empty()) text += std::string(" and wrote nothing to ") + stream;
-  if (options_.enable_recovery && running_ > 0) text += "; the others continue";
-  if (!options_.enable_recovery && options_.ranks > 1) text += "; the others are being ended";
-  text += lines.empty() ? "\n" : std::string(". Its last lines on ") + stream + ":\n";
-  for (const std::string& line : lines) text += "  rank " + std::to_string(rank) + "| " + line + "\n";
-  output_.note(text);
+  RankFailure failure{.rank = rank, .host = agent_->host_of(rank), .pid = pid, .status = status};
+  if (options_.enable_recovery && running_ > 0) failure.others = "the others continue";
+  if (!options_.enable_recovery && options_.ranks > 1) failure.others = "the others are being ended";
+  failure.stream = options_.output.merge_stderr ? "output" : "stderr";
+  failure.last_lines = output_.last_lines(rank);
+  output_.note(failure_report(failure));
 }
 
 void Job::on_done() {
@@ -191,18 +166,18 @@ void Job::await_signals() {
 
 void Job::on_signal(int number) {
   if (number == SIGTSTP) {
-    agent_.signal(SIGSTOP);  // the ranks' sessions have no terminal, so SIGTSTP would stop no rank
+    agent_->signal(SIGSTOP);  // the ranks' sessions have no terminal, so SIGTSTP would stop no rank
   } else if (!ends_job(number)) {
-    agent_.signal(number);
+    agent_->signal(number);
   } else if (done_) {
     io_.stop();  // all ranks have ended, and only the reader of our output is awaited
   } else if (ending_signal_) {
-    agent_.kill();
+    agent_->kill();
     output_.discard_backlog();
   } else {
     ending_signal_ = number;
     output_.note(std::string("tutti run: ") + strsignal(number) + ": ending the ranks\n");
-    agent_.stop(number);
+    agent_->stop(number);
   }
 }
 

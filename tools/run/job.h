@@ -7,16 +7,15 @@
 #include <asio/io_context.hpp>
 #include <asio/signal_set.hpp>
 
-#include <tutti/store_server.h>
-
-#include "tools/run/agent.h"
+#include "tools/run/agent_control.h"
 #include "tools/run/agent_events.h"
+#include "tools/run/meeting_place.h"
 #include "tools/run/options.h"
 #include "tools/run/output.h"
 
 namespace tutti::tools {
 
-// `Job` runs one world from its start to its end: it hosts the store, lets an `Agent` start the ranks, and
+// `Job` runs one world from its start to its end: it opens the meeting place, has the ranks started, and
 // decides when the job has ended and with which exit status.
 class Job final : private AgentEvents {
  public:
@@ -27,6 +26,7 @@ class Job final : private AgentEvents {
  private:
   void on_output(int rank, Stream stream, std::string_view bytes) override;
   void on_exit(int rank, pid_t pid, ExitStatus status) override;
+  void on_start_failure(const StartFailure& failure) override;
   void on_done() override;
 
   // Prepares the job. If that fails, tells the user the reason and returns false.
@@ -37,15 +37,14 @@ class Job final : private AgentEvents {
   void on_signal(int number);
   bool is_consequence() const;
   void report_failure(int rank, pid_t pid, ExitStatus status);
-  void fail_to_start(const StartFailure& failure);
   int exit_status() const;
 
   const RunOptions options_;
   asio::io_context io_{1};
   asio::signal_set signals_;
   Output output_;
-  Agent agent_;
-  std::unique_ptr<tcp::StoreServer> store_;
+  const std::unique_ptr<AgentControl> agent_;
+  MeetingPlace meeting_place_;
   bool done_ = false;
   bool all_succeeded_ = true;
   bool any_succeeded_ = false;
