@@ -21,7 +21,6 @@
 namespace tutti::tools {
 namespace {
 
-constexpr const char* loopback = "127.0.0.1";
 // At most this many bytes of output may wait for the reader of our stdout or stderr. Beyond that, the ranks
 // have to wait.
 constexpr std::size_t most_backlog = 1024 * 1024;
