@@ -145,7 +145,8 @@ void Link::deliver() {
 }
 
 void Link::set_timer() {
-  if (!watched_.ok()) return loop_.timers.set(*this, Deadline::at(heard_));
+  // There is no event for bytes that the connection has already received, and none without watching.
+  if (!watched_.ok() || connection_.has_pending()) return loop_.timers.set(*this, Deadline::at(heard_));
   loop_.timers.set(*this, earlier(Deadline::after(options_.lease, heard_),
                                   Deadline::after(options_.lease / frames_per_lease, said_)));
 }
@@ -154,7 +155,7 @@ void Link::set_timer() {
 // then set again.
 void Link::on_timer() {
   if (!watched_.ok()) return end(Status(watched_));  // a copy, which outlives the link
-  if (is_silent()) {
+  if (is_silent() || connection_.has_pending()) {
     // Bytes that have arrived count, even if this process was stopped, and could not read them.
     const std::shared_ptr<const bool> open = open_;
     receive();
