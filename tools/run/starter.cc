@@ -119,7 +119,7 @@ std::string noise_failure(const StarterTask& task) {
 // Returns the time until the deadline in whole seconds, as the user has given it. A little of it has passed
 // already.
 std::string limit_of(Deadline deadline) {
-  return format_duration(std::chrono::ceil<std::chrono::seconds>(deadline.remaining()));
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(deadline.remaining()).count()) + "s";
 }
 
 }  // namespace

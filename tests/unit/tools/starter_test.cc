@@ -58,6 +58,8 @@ class StarterTest : public testing::Test, private StarterEvents {
   bool await_end() {
     return run_until([this] { return !starter_->runs(); });
   }
+  // Scripts may wait for the file that this makes.
+  void let_end() const { std::ofstream(folder_ / "end") << "now"; }
   // Returns the process whose id the script has written to the file.
   pid_t process_in(const std::string& file) const {
     pid_t pid = -1;
@@ -230,10 +232,10 @@ TEST_F(StarterTest, TheToolItselfIsMissing) {
 
 TEST_F(StarterTest, ReportsLinesOnceTheAgentIsUp) {
   start("echo before >&2; " + print_secret +
-        "until test -e $1/up; do sleep 0.1; done; printf 'colour \\033[1m\\r\\nno end' >&2");
+        "until test -e $1/end; do sleep 0.1; done; printf 'colour \\033[1m\\r\\nno end' >&2");
   ASSERT_TRUE(await_secrets(1));
   starter_->came_up();
-  std::ofstream(folder_ / "up");
+  let_end();
   ASSERT_TRUE(await_end());
   EXPECT_EQ(lines_, (std::vector<std::string>{"colour \\x1b[1m", "no end"}));
   EXPECT_TRUE(failures_.empty());
@@ -249,11 +251,11 @@ TEST_F(StarterTest, StopKillsACommandThatIgnoresSigterm) {
 }
 
 TEST_F(StarterTest, StopLetsTheCommandOfAnAgentEndByItself) {
-  start(print_secret + "until test -e $1/up; do sleep 0.1; done; echo bye >&2");
+  start(print_secret + "until test -e $1/end; do sleep 0.1; done; echo bye >&2");
   ASSERT_TRUE(await_secrets(1));
   starter_->came_up();
   starter_->stop();
-  std::ofstream(folder_ / "up");
+  let_end();
   ASSERT_TRUE(await_end());
   EXPECT_EQ(lines_, std::vector<std::string>{"bye"});
 }
