@@ -41,7 +41,7 @@ bool fits_in_memory(const BenchOptions& options) {
 
 int launch_ranks(const BenchOptions& options, const Arguments& arguments) {
   RunOptions run;
-  run.ranks = options.launch_ranks;
+  run.placement.ranks = options.launch_ranks;
   run.program = {own_program(), "bench"};
   for (const std::string& word : arguments_of_rank(arguments)) run.program.push_back(word);
   return launch(run);

@@ -80,7 +80,7 @@ bool Job::prepare(AgentTask& task) {
   provide_token(task.environment);
   Result<MeetingPlace> meeting_place = open_meeting_place(task.environment, loopback);
   Status problem = meeting_place.status();
-  if (problem.ok()) problem = output_.open(options_.ranks);
+  if (problem.ok()) problem = output_.open(*options_.placement.ranks);
   if (!problem.ok()) {
     output_.note("tutti run: " + problem.message() + "\n");
     return false;
@@ -94,9 +94,9 @@ bool Job::prepare(AgentTask& task) {
   place.master_port = meeting_place_.master_port;
   set_job_variables(task.environment, place);
   task.program = options_.program;
-  task.ranks.resize(static_cast<std::size_t>(options_.ranks));
+  task.ranks.resize(static_cast<std::size_t>(*options_.placement.ranks));
   std::iota(task.ranks.begin(), task.ranks.end(), 0);
-  task.world_size = running_ = options_.ranks;
+  task.world_size = running_ = *options_.placement.ranks;
   task.input = STDIN_FILENO;
   task.merge_stderr = options_.output.merge_stderr;
   task.kill_grace = options_.kill_grace;
@@ -144,7 +144,8 @@ bool Job::is_consequence() const { return ending_signal_ || (failure_ && !option
 void Job::report_failure(int rank, pid_t pid, ExitStatus status) {
   RankFailure failure{.rank = rank, .host = agent_->host_of(rank), .pid = pid, .status = status};
   if (options_.enable_recovery && running_ > 0) failure.others = "the others continue";
-  if (!options_.enable_recovery && options_.ranks > 1) failure.others = "the others are being ended";
+  if (!options_.enable_recovery && *options_.placement.ranks > 1)
+    failure.others = "the others are being ended";
   failure.stream = options_.output.merge_stderr ? "output" : "stderr";
   failure.last_lines = output_.last_lines(rank);
   output_.note(failure_report(failure));

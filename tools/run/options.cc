@@ -64,13 +64,14 @@ std::string check_exports(const std::vector<std::string>& exports) {
 
 // `RunWords` holds the text of options that `understand` parses.
 struct RunWords {
+  int ranks = 0;
   std::string output;
   std::string grace = "2s";
 };
 
 void declare(CLI::App& app, RunOptions& options, RunWords& words) {
   app.formatter(std::make_shared<UsageOfRun>());
-  add_ranks_option(app, options.ranks, "The number of ranks (also -np, --np)");
+  add_ranks_option(app, words.ranks, "The number of ranks (also -np, --np)");
   app.add_option("-x", options.exports, "Set VAR for the ranks (VAR=VALUE); VAR alone passes on its value")
       ->type_name("VAR[=VALUE]")
       ->allow_extra_args(false);
@@ -93,9 +94,10 @@ void declare(CLI::App& app, RunOptions& options, RunWords& words) {
 
 // Parses `words` into `options`. Returns an error message, which is empty if the words are valid.
 std::string understand(RunWords words, RunOptions& options) {
-  if (options.ranks == 0) return "-n N, the number of ranks, is required; -n auto counts processors";
+  if (words.ranks == 0) return "-n N, the number of ranks, is required; -n auto counts processors";
   if (std::string problem = check_exports(options.exports); !problem.empty()) return problem;
   if (options.program.empty()) return "no program given";
+  options.placement.ranks = words.ranks;
   const auto grace = parse_duration(words.grace);
   if (!grace) return "--kill-grace needs a duration like 500ms or 10s, not `" + words.grace + "`";
   options.kill_grace = *grace;

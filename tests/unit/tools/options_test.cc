@@ -37,14 +37,14 @@ BenchOptions parse_bench(const Arguments& arguments) {
 TEST(RunOptions, ProgramBeginsAtTheFirstPlainWord) {
   const RunOptions options =
       parse_run({"-n", "4", "-x", "A", "-x", "B=1 2", "--tag-output", "prog", "-n", "5", "--"});
-  EXPECT_EQ(options.ranks, 4);
+  EXPECT_EQ(options.placement.ranks, 4);
   EXPECT_THAT(options.exports, ElementsAre("A", "B=1 2"));
   EXPECT_TRUE(options.output.tag);
   EXPECT_THAT(options.program, ElementsAre("prog", "-n", "5", "--"));
 }
 
 TEST(RunOptions, AutoIsTheNumberOfProcessors) {
-  EXPECT_EQ(parse_run({"-n", "auto", "p"}).ranks, usable_processors());
+  EXPECT_EQ(parse_run({"-n", "auto", "p"}).placement.ranks, usable_processors());
   EXPECT_EQ(parse_bench({"all_reduce", "-n", "auto"}).launch_ranks, usable_processors());
 }
 
