@@ -109,7 +109,7 @@ class Translator {
       spelled(*spelling);
     } else if (!spelled_with_value(name)) {
       result_.options.push_back(word);
-      if (takes_value_(word)) take_value();
+      if (takes_value_(word) && next_ < words_.size()) result_.options.push_back(words_[next_++]);
     }
     return {};
   }
@@ -139,15 +139,11 @@ class Translator {
     return true;
   }
 
-  // Open MPI's form `--map-by ppr:N:node` is -N.
+  // Adds an option and its value. Open MPI's form `--map-by ppr:N:node` becomes -N.
   void add(const std::string& option, const std::string& value) {
     const std::string_view per_host = option == "--map-by" ? ranks_per_host(value) : std::string_view();
     result_.options.push_back(per_host.empty() ? option : "-N");
     result_.options.push_back(per_host.empty() ? value : std::string(per_host));
-  }
-
-  void take_value() {
-    if (next_ < words_.size()) result_.options.push_back(words_[next_++]);
   }
 
   // Translates -mca NAME VALUE, which sets a parameter of Open MPI.
