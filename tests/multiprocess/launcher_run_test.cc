@@ -100,6 +100,24 @@ TEST(LauncherRun, TakesAnMpirunCommand) {
   EXPECT_THAT(result.out, HasSubstr("[1,0]<stdout>:eth, a b\n"));
 }
 
+TEST(LauncherRun, BindsRanksToCores) {
+  const std::string script = "grep Cpus_allowed_list /proc/self/status";
+  const Ended result = run_shell({"-n", "2", "--bind-to", "core"}, script);
+  if (result.status == 2) GTEST_SKIP() << "this machine has too few cores: " << result.err;
+  EXPECT_EQ(result.status, 0) << result.err;
+  const auto lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 2u) << result.out;
+  EXPECT_NE(lines[0], lines[1]);
+  EXPECT_EQ(run_shell({"-n", "3", "-bind-to", "numa"}, "echo ran").out, "ran\nran\nran\n");
+}
+
+TEST(LauncherRun, MoreRanksThanCoresAreNotBoundToCores) {
+  const Ended result = run_shell({"-n", "1025", "--bind-to", "core"}, "echo ran");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("--bind-to core: 1025 ranks need as many cores, but may use only "));
+}
+
 // Runs three ranks. Rank 1 kills itself. Once the launcher knows that rank 1 has ended, the others run the
 // script `others`. In this script, `gone RANK` waits until the launcher knows that rank RANK has ended.
 Ended run_with_recovery(const std::string& others) {
