@@ -7,11 +7,11 @@
 #include <asio/post.hpp>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/descriptor.h"
+#include "tools/command_line.h"
 #include "tools/run/descendants.h"
 #include "tools/run/environment.h"
 #include "tools/run/start_failure.h"
@@ -24,21 +24,12 @@ constexpr std::size_t read_size = 64 * 1024;
 // further output comes from the rank's descendants, and is read as usual.
 constexpr std::size_t most_drained = 1024 * 1024;
 
-// Makes a pipe. Only `ours`, the reading end, is non-blocking.
-bool open_pipe(Descriptor& ours, Descriptor& theirs) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  ours = Descriptor(ends[0]);
-  theirs = Descriptor(ends[1]);
-  return fcntl(ours.get(), F_SETFL, O_NONBLOCK) == 0;
-}
-
 }  // namespace
 
-Agent::Agent(asio::io_context& io, AgentEvents& events)
+Agent::Agent(asio::io_context& io, AgentEvents& events, const SpawnDefaults& defaults)
     : io_(io),
       events_(events),
-      defaults_(SpawnDefaults::of_this_process()),
+      defaults_(defaults),
       child_signal_(io, SIGCHLD),
       kill_timer_(io),
       buffer_(read_size) {
@@ -53,25 +44,28 @@ void Agent::start(const AgentTask& task) {
   open_files.rlim_cur = open_files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &open_files);
 
-  const auto path_variable = task.environment.find("PATH");
-  const std::string search_path =
-      path_variable == task.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path_variable->second;
+  const Result<std::vector<ProcessorSet>> processors =
+      divide_processors(task.binding, static_cast<int>(task.ranks.size()));
+  if (!processors.ok()) return events_.on_start_failure({exit_usage, processors.status().message()});
+
+  const std::string search_path = search_path_of(task.environment);
   FoundProgram program = find_program(task.program.front(), search_path);
   for (std::size_t local_rank = 0; local_rank < task.ranks.size() && program.problem == 0; ++local_rank) {
-    program.problem = start_rank(task, program.path, local_rank);
+    program.problem = start_rank(task, program.path, local_rank, (*processors)[local_rank]);
   }
   if (program.problem != 0) {
     events_.on_start_failure(cannot_start(task.program.front(), program, search_path));
   }
 }
 
-int Agent::start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank) {
+int Agent::start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank,
+                      const ProcessorSet& processors) {
   const int local_ranks = static_cast<int>(task.ranks.size());
   const RankPlace place{task.ranks[local_rank], task.world_size, static_cast<int>(local_rank), local_ranks};
   Environment environment = task.environment;
   set_rank_variables(environment, place);
   limit_spinning(environment, local_ranks);
-  share_processors(environment, local_ranks);
+  share_processors(environment, local_ranks, processors);
 
   Descriptor ours[2];
   Descriptor theirs[2];
@@ -89,6 +83,7 @@ int Agent::start_rank(const AgentTask& task, const std::string& path, std::size_
   request.input = has_input ? task.input : nothing.get();
   request.output = theirs[0].get();
   request.error = task.merge_stderr ? theirs[0].get() : theirs[1].get();
+  request.processors = processors;
   const pid_t pid = spawn(request, defaults_);
   if (pid < 0) return -pid;
 
@@ -118,10 +113,9 @@ void Agent::watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes) {
 // Waits for the process's exit on a process descriptor. Unlike SIGCHLD, such descriptors show the order in
 // which processes end. If the kernel lacks them, SIGCHLD is used instead.
 void Agent::await_exit(Local& local) {
-  const int fd = static_cast<int>(syscall(SYS_pidfd_open, local.pid, 0));
-  if (fd < 0) return;
-  fcntl(fd, F_SETFD, FD_CLOEXEC);
-  local.exit.assign(fd);
+  Descriptor exit = process_descriptor(local.pid);
+  if (!exit) return;
+  local.exit.assign(exit.release());
   local.exit.async_wait(asio::posix::stream_descriptor::wait_read,
                         [this, &local](const asio::error_code& error) {
                           if (error || !local.running) return;

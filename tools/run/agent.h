@@ -26,7 +26,9 @@ namespace tutti::tools {
 // children.
 class Agent final : public AgentControl {
  public:
-  Agent(asio::io_context& io, AgentEvents& events);
+  // The ranks start with `defaults`.
+  Agent(asio::io_context& io, AgentEvents& events,
+        const SpawnDefaults& defaults = SpawnDefaults::of_this_process());
 
   void start(const AgentTask& task) override;
   void signal(int number) override;
@@ -54,7 +56,8 @@ class Agent final : public AgentControl {
   };
 
   // Returns 0 or an errno.
-  int start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank);
+  int start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank,
+                 const ProcessorSet& processors);
   // `pipes` are our ends of the pipes for stdout and stderr. If stderr is merged into stdout, it has no pipe.
   void watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes);
   void await_exit(Local& local);

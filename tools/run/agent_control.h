@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "rendezvous/launch/environment.h"
+#include "tools/run/binding.h"
 
 namespace tutti::tools {
 
@@ -41,6 +42,7 @@ struct AgentTask {
   int world_size = 1;
   int input = -1;  // the descriptor of rank 0's stdin; the others read nothing
   bool merge_stderr = false;
+  Binding binding = Binding::none;
   std::chrono::nanoseconds kill_grace{0};
 };
 
