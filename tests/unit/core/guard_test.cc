@@ -3,14 +3,18 @@
 #include <fstream>
 #include <functional>
 #include <thread>
+#include <utility>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/descriptor.h"
 #include "core/security/messages.h"
 #include "tests/unit/core/guard_ends.h"
 
@@ -83,6 +87,39 @@ TEST(Guard, AnotherTokenIsRefusedOnBothSides) {
   EXPECT_THAT(accepts.status().message(), HasSubstr("a process that calls itself rank 1 at "));
 }
 
+// Returns both ends of a TCP connection.
+std::pair<Descriptor, Descriptor> connect_by_tcp() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* const raw = reinterpret_cast<sockaddr*>(&address);
+  const Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(bind(listener.get(), raw, length), 0);
+  EXPECT_EQ(listen(listener.get(), 1), 0);
+  EXPECT_EQ(getsockname(listener.get(), raw, &length), 0);
+  Descriptor connects(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect(connects.get(), raw, length), 0);
+  EXPECT_EQ(fcntl(connects.get(), F_SETFL, O_NONBLOCK), 0);
+  Descriptor accepts(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  return {std::move(connects), std::move(accepts)};
+}
+
+// The system forgets the address of an end that has reset its connection.
+TEST(Guard, WhoHasResetItsConnectionIsNamedByItsAddress) {
+  auto [left, right] = connect_by_tcp();
+  const std::string address = own_address(left.get());
+  Guard connects = connector("mine"), accepts = acceptor("yours");
+  connects.advance(left.get());
+  accepts.advance(right.get());  // asks for a proof
+  connects.advance(left.get());  // sends a proof
+  const linger reset = {.l_onoff = 1, .l_linger = 0};
+  ASSERT_EQ(setsockopt(left.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+  left.reset();
+  EXPECT_EQ(accepts.advance(right.get()), State::failed);
+  EXPECT_THAT(accepts.status().message(), HasSubstr("rank 1 at " + address));
+}
+
 TEST(Guard, OneSideWithoutATokenIsRefusedOnBoth) {
   {
     Connection connection;
@@ -151,6 +188,7 @@ TEST(Guard, AnotherServiceRankOrJobIsAnotherProof) {
   const Codes not_meant{Code::unreachable, Code::unreachable},
       denied{Code::unauthenticated, Code::unauthenticated};
   EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::control)), not_meant);
+  EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::launch)), not_meant);
   EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::data, 3)), not_meant);
   EXPECT_EQ(outcome(connector("secret", one_to_two, "a"), acceptor("secret", Service::data, 2, "b")), denied);
   // One store serves several jobs, so the job need not match.
