@@ -182,12 +182,13 @@ void Agent::drain(Local& local) {
 }
 
 void Agent::ended(Local& local, int wait_status) {
+  const auto when = std::chrono::steady_clock::now();
   local.running = false;
   --running_;
   asio::error_code ignored;
   local.exit.close(ignored);
   drain(local);
-  events_.on_exit(local.rank, local.pid, ExitStatus::of_wait_status(wait_status));
+  events_.on_exit({local.rank, local.pid, ExitStatus::of_wait_status(wait_status), when});
   if (running_ == 0) asio::post(io_, [this] { reap(); });
 }
 
@@ -277,6 +278,14 @@ std::string Agent::host_of(int) const {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name;
+}
+
+void Agent::report_exits(std::function<void()> then) {
+  // `reap` must run after the handlers of exits that are already known; see await_children.
+  asio::post(io_, [this, then = std::move(then)] {
+    reap();
+    then();
+  });
 }
 
 void Agent::finish() {

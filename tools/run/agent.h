@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <set>
 #include <span>
@@ -34,6 +35,8 @@ class Agent final : public AgentControl {
   void kill() override;
   void set_reading(bool reading) override;
   std::string host_of(int rank) const override;
+  // Reports all exits that have happened so far, and then calls `then`. It does so after it has returned.
+  void report_exits(std::function<void()> then);
 
  private:
   struct Local;

@@ -51,7 +51,7 @@ class AgentTest : public testing::Test, private AgentEvents {
 
  private:
   void on_output(int rank, Stream, std::string_view bytes) override { output_[rank] += bytes; }
-  void on_exit(int rank, pid_t, ExitStatus status) override { exits_.emplace(rank, status); }
+  void on_exit(const RankExit& exit) override { exits_.emplace(exit.rank, exit.status); }
   void on_start_failure(const StartFailure& failure) override {
     failure_ = failure;
     agent_->stop();
