@@ -27,7 +27,7 @@ using std::chrono::nanoseconds;
 // case that the launcher is busy.
 constexpr milliseconds first_patience{500};
 // The launcher often hears of the secret a little later than of the call.
-constexpr milliseconds first_pause{10}, longest_pause{200};
+constexpr milliseconds first_wait{10}, longest_wait{200};
 
 struct Endpoint {
   std::string text;
@@ -55,7 +55,7 @@ class Dialer {
         deadline_(Deadline::after(call.limit)) {}
 
   Result<meeting::Connection> run() {
-    nanoseconds patience = first_patience, pause = first_pause;
+    nanoseconds patience = first_patience, pause = first_wait;
     while (!deadline_.expired()) {
       for (Endpoint& endpoint : endpoints_) {
         Result<meeting::Connection> made =
@@ -66,7 +66,7 @@ class Dialer {
       }
       const Status waited = await(-1, 0, earlier(deadline_, Deadline::after(pause)));
       if (waited.code() == Code::aborted) return waited;
-      pause = std::min<nanoseconds>(2 * pause, longest_pause);
+      pause = std::min<nanoseconds>(2 * pause, longest_wait);
       patience = std::min(2 * patience, call_.limit);
     }
     return Status(Code::timeout, "the launcher cannot be called back" + reasons());
