@@ -43,6 +43,7 @@ struct AgentTask {
   int input = -1;  // the descriptor of rank 0's stdin; the others read nothing
   bool merge_stderr = false;
   Binding binding = Binding::none;
+  bool mpi_variables = false;  // the ranks also get the variables that programs for Open MPI read
   std::chrono::nanoseconds kill_grace{0};
 };
 

@@ -99,6 +99,8 @@ bool Job::prepare(AgentTask& task) {
   task.world_size = running_ = *options_.placement.ranks;
   task.input = STDIN_FILENO;
   task.merge_stderr = options_.output.merge_stderr;
+  task.binding = options_.binding;
+  task.mpi_variables = options_.mpi_env;
   task.kill_grace = options_.kill_grace;
   return true;
 }

@@ -5,7 +5,6 @@
 #include <signal.h>
 
 namespace tutti::tools {
-namespace {
 
 std::string describe(ExitStatus status) {
   if (status.signal == 0) return "exited with status " + std::to_string(status.code);
@@ -14,8 +13,6 @@ std::string describe(ExitStatus status) {
   return "was ended by signal " + std::to_string(status.signal) + " (" + strsignal(status.signal) + limit +
          ")";
 }
-
-}  // namespace
 
 std::string failure_report(const RankFailure& failure) {
   const std::string rank = "rank " + std::to_string(failure.rank);

@@ -23,4 +23,7 @@ struct RankFailure {
 // Returns the launcher's lines about the failure.
 std::string failure_report(const RankFailure& failure);
 
+// Returns "exited with status 1" or "was ended by signal 9 (Killed)".
+std::string describe(ExitStatus status);
+
 }  // namespace tutti::tools

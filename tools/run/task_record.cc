@@ -54,6 +54,7 @@ std::optional<AgentTask> task_of(const record::Start& start) {
   task.world_size = static_cast<int>(start.world_size());
   task.merge_stderr = start.merge_stderr();
   task.binding = static_cast<Binding>(start.binding());
+  task.mpi_variables = start.mpi_variables();
   task.kill_grace = time_of(start.kill_grace_ns());
   return task;
 }
