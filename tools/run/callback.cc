@@ -76,8 +76,9 @@ std::vector<std::string> Callback::endpoints() const {
 Status Callback::expect(std::uint32_t host, std::string_view secret) {
   if (accepted_.contains(host)) return {};
   Result<security::SharedCredentials> credentials = call_credentials(job_, secret);
-  if (credentials.ok()) expected_[host] = *std::move(credentials);
-  return credentials.status();
+  if (!credentials.ok()) return credentials.status();
+  expected_[host] = *std::move(credentials);
+  return {};
 }
 
 void Callback::forget(std::uint32_t host) {
