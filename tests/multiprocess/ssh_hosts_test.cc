@@ -2,6 +2,8 @@
 
 #include "tests/support/ssh_hosts.h"
 
+#include <cstddef>
+#include <deque>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -16,10 +18,10 @@ namespace {
 
 // Returns the command that runs a shell's `line` on the host called `to`, by ssh from the host `from`.
 std::vector<std::string> by_ssh(const SshHosts& hosts, int from, const std::string& to,
-                                const std::string& line) {
+                                const std::string& line, int connect_seconds = 60) {
   std::vector<std::string> words = hosts.ssh_options();
-  words.insert(words.begin(), "ssh");
-  words.insert(words.end(), {"-x", "-n", "-o", "BatchMode=yes", "-o", "ConnectTimeout=2", to, line});
+  words.insert(words.begin(), {"ssh", "-o", "ConnectTimeout=" + std::to_string(connect_seconds)});
+  words.insert(words.end(), {"-x", "-n", "-o", "BatchMode=yes", to, line});
   return hosts.on(from, words);
 }
 
@@ -39,6 +41,20 @@ TEST(HostsOverSsh, AreReachedByNameAndByAddress) {
   expect_name(hosts, 1, "alpha", "alpha");
 }
 
+TEST(HostsOverSsh, AreReachedAllAtOnce) {
+  const SshHosts hosts(8);
+  if (!hosts.problem().empty()) GTEST_SKIP() << hosts.problem();
+  std::deque<Process> processes;
+  for (int host = 0; host < 8; ++host) {
+    processes.emplace_back(by_ssh(hosts, hosts.desk(), hosts.name(host), "hostname"));
+  }
+  for (int host = 0; host < 8; ++host) {
+    Process& process = processes[static_cast<std::size_t>(host)];
+    EXPECT_EQ(process.wait(), 0) << process.report();
+    EXPECT_EQ(process.out(), hosts.name(host) + "\n");
+  }
+}
+
 TEST(HostsOverSsh, KeepTheFolderOfACommand) {
   const SshHosts hosts(1);
   if (!hosts.problem().empty()) GTEST_SKIP() << hosts.problem();
@@ -56,7 +72,7 @@ TEST(HostsOverSsh, CanBeCutOffAndMended) {
   ASSERT_TRUE(session.wait_for_output("ready\n")) << session.report();
 
   hosts.cut(1);
-  Process refused(by_ssh(hosts, hosts.desk(), "beta", "hostname"));
+  Process refused(by_ssh(hosts, hosts.desk(), "beta", "hostname", 2));
   EXPECT_EQ(refused.wait(), 255) << refused.report();
   expect_name(hosts, hosts.desk(), "alpha", "alpha");
 

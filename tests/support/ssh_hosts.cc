@@ -26,10 +26,11 @@ void make_key(const std::string& path) {
   if (process.wait() != 0) throw std::runtime_error(process.report());
 }
 
-bool is_server(pid_t pid) {
+// Returns the name of the program that a process runs, or an empty text if the process has ended.
+std::string program_of(pid_t pid) {
   std::string name;
   std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
-  return name.starts_with("sshd");
+  return name;
 }
 
 }  // namespace
@@ -66,7 +67,10 @@ Process SshHosts::launch(int host, const std::vector<std::string>& words,
 
 std::vector<pid_t> SshHosts::pids_in(int host) const {
   std::vector<pid_t> pids = network_.pids_in(host);
-  std::erase_if(pids, is_server);
+  std::erase_if(pids, [](pid_t pid) {
+    const std::string program = program_of(pid);
+    return program.empty() || program.starts_with("sshd");
+  });
   return pids;
 }
 
