@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <utility>
@@ -80,7 +81,8 @@ int AgentSession::run() {
 void AgentSession::await_signals() {
   signals_.async_wait([this](const asio::error_code& error, int number) {
     if (error) return;
-    if (number == SIGTERM || number == SIGINT || number == SIGQUIT) abandon(strsignal(number));
+    if (number == SIGTERM || number == SIGINT || number == SIGQUIT)
+      abandon(std::string(strsignal(number)) + ": ending the ranks");
     await_signals();
   });
 }
