@@ -21,6 +21,10 @@ struct ListenerOptions {
   const char* name = "";  // of the protocol, for the log: "tcp"
   security::Service service = security::Service::data;
   security::SharedCredentials credentials = {};  // null if connections have no guard
+  // Finds the credentials of the rank that connects, if each rank has its own; `credentials` is not used
+  // then. Must return the same credentials until that rank's hello is complete: otherwise the connection is
+  // closed. So credentials can be withdrawn at any time.
+  security::CredentialsOf credentials_of = {};
   // A connection must pass the guard and send its hello within this time.
   std::chrono::nanoseconds hello_limit = std::chrono::seconds(5);
   // A stranger is a connection without a complete hello. When there are more strangers than this, a stranger

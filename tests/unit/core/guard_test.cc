@@ -151,12 +151,71 @@ TEST(Guard, AnotherServiceRankOrJobIsAnotherProof) {
   const Codes not_meant{Code::unreachable, Code::unreachable},
       denied{Code::unauthenticated, Code::unauthenticated};
   EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::control)), not_meant);
+  EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::launch)), not_meant);
   EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::data, 3)), not_meant);
   EXPECT_EQ(outcome(connector("secret", one_to_two, "a"), acceptor("secret", Service::data, 2, "b")), denied);
   // One store serves several jobs, so the job need not match.
   EXPECT_EQ(outcome(connector("secret", {Service::store, 1, nobody}, "a"),
                     acceptor("secret", Service::store, nobody, "b")),
             Codes(Code::ok, Code::ok));
+}
+
+// Makes a guard that lets ranks 1 and 3 connect, each with a token of its own.
+Guard acceptor_of_two(bool tls, int& asked) {
+  const auto credentials_of = [tls, &asked](std::uint32_t from) -> SharedCredentials {
+    ++asked;
+    if (from != 1 && from != 3) return nullptr;
+    Settings settings;
+    settings.token = Secret(from == 1 ? "of one" : "of three");
+    settings.tls = tls;
+    return Credentials::create(settings).take();
+  };
+  return Guard::accepting(credentials_of, Service::launch, nobody, ample());
+}
+
+TEST(Guard, EachRankMayHaveATokenOfItsOwn) {
+  for (const bool tls : {false, true}) {
+    const auto outcome = [tls](const std::string& token, std::uint32_t from) {
+      int asked = 0;
+      Settings settings;
+      settings.token = Secret(token);
+      settings.tls = tls;
+      Guard accepts = acceptor_of_two(tls, asked);
+      Guard connects =
+          Guard::connecting(Credentials::create(settings).take(), {Service::launch, from, nobody}, ample());
+      Connection connection;
+      meet(connection, connects, accepts);
+      EXPECT_EQ(asked, 1);
+      EXPECT_EQ(connects.status().code(), accepts.status().code());
+      EXPECT_EQ(accepts.advance(connection.right) == State::done, accepts.status().ok());
+      return accepts.status().code();
+    };
+    EXPECT_EQ(outcome("of one", 1), Code::ok);
+    EXPECT_EQ(outcome("of three", 3), Code::ok);
+    EXPECT_EQ(outcome("of one", 3), Code::unauthenticated);
+    EXPECT_EQ(outcome("of one", 2), Code::unreachable);
+    EXPECT_EQ(outcome("of one", nobody), Code::unreachable);
+  }
+}
+
+// Without credentials for any rank, the guard must not become one that lets everybody pass.
+TEST(Guard, WhereNoRankIsExpectedNobodyPasses) {
+  for (const std::string greeting : {"TUTTILN\n and more", "GET / HTTP/1.1\r\n", ""}) {
+    Connection connection;
+    Guard accepts =
+        Guard::accepting([](std::uint32_t) { return SharedCredentials(); }, Service::launch, nobody, ample());
+    EXPECT_FALSE(accepts.is_open());
+    if (!greeting.empty()) send_all(connection.left, greeting);
+    EXPECT_EQ(accepts.advance(connection.right), greeting.empty() ? State::reading : State::failed);
+  }
+  Connection connection;
+  int asked = 0;
+  Guard connects = connector("secret", {Service::launch, 2, nobody}), accepts = acceptor_of_two(true, asked);
+  meet(connection, connects, accepts);
+  EXPECT_EQ(accepts.advance(connection.right), State::failed);
+  EXPECT_FALSE(accepts.is_open());
+  EXPECT_FALSE(accepts.is_noteworthy());
+  EXPECT_THAT(accepts.status().message(), HasSubstr("the agent of host 2"));
 }
 
 TEST(Guard, AReplayedHandshakeIsRefused) {
