@@ -35,10 +35,10 @@ bool open_pipe(Descriptor& ours, Descriptor& theirs) {
 
 }  // namespace
 
-Agent::Agent(asio::io_context& io, AgentEvents& events)
+Agent::Agent(asio::io_context& io, AgentEvents& events, const SpawnDefaults& defaults)
     : io_(io),
       events_(events),
-      defaults_(SpawnDefaults::of_this_process()),
+      defaults_(defaults),
       child_signal_(io, SIGCHLD),
       kill_timer_(io),
       buffer_(read_size) {
