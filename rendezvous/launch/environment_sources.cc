@@ -103,8 +103,9 @@ Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   const char* size = reader.text("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   Source source = read_identity(reader, "SLURM_PROCID", size, "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE");
   if (!source.is_present()) return source;
-  std::string host = first_slurm_host(reader.text("SLURM_STEP_NODELIST").value_or(""));
-  if (host.empty()) host = reader.text("SLURM_LAUNCH_NODE_IPADDR").value_or("");
+  const std::vector<std::string> hosts = expand_slurm_hosts(reader.text("SLURM_STEP_NODELIST").value_or(""));
+  const std::string host =
+      hosts.empty() ? reader.text("SLURM_LAUNCH_NODE_IPADDR").value_or("") : hosts.front();
   const std::optional<std::string> job = reader.text("SLURM_JOB_ID");
   read_master(reader, source, host, job ? slurm_port(*job, *step) : std::uint16_t{0});
   return source;

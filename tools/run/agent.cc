@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/descriptor.h"
+#include "tools/command_line.h"
 #include "tools/run/descendants.h"
 #include "tools/run/environment.h"
 #include "tools/run/start_failure.h"
@@ -53,25 +54,30 @@ void Agent::start(const AgentTask& task) {
   open_files.rlim_cur = open_files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &open_files);
 
+  const Result<std::vector<ProcessorSet>> processors =
+      divide_processors(task.binding, static_cast<int>(task.ranks.size()));
+  if (!processors.ok()) return events_.on_start_failure({exit_usage, processors.status().message()});
+
   const auto path_variable = task.environment.find("PATH");
   const std::string search_path =
       path_variable == task.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path_variable->second;
   FoundProgram program = find_program(task.program.front(), search_path);
   for (std::size_t local_rank = 0; local_rank < task.ranks.size() && program.problem == 0; ++local_rank) {
-    program.problem = start_rank(task, program.path, local_rank);
+    program.problem = start_rank(task, program.path, local_rank, (*processors)[local_rank]);
   }
   if (program.problem != 0) {
     events_.on_start_failure(cannot_start(task.program.front(), program, search_path));
   }
 }
 
-int Agent::start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank) {
+int Agent::start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank,
+                      const ProcessorSet& processors) {
   const int local_ranks = static_cast<int>(task.ranks.size());
   const RankPlace place{task.ranks[local_rank], task.world_size, static_cast<int>(local_rank), local_ranks};
   Environment environment = task.environment;
   set_rank_variables(environment, place);
   limit_spinning(environment, local_ranks);
-  share_processors(environment, local_ranks);
+  share_processors(environment, local_ranks, processors);
 
   Descriptor ours[2];
   Descriptor theirs[2];
@@ -89,6 +95,7 @@ int Agent::start_rank(const AgentTask& task, const std::string& path, std::size_
   request.input = has_input ? task.input : nothing.get();
   request.output = theirs[0].get();
   request.error = task.merge_stderr ? theirs[0].get() : theirs[1].get();
+  request.processors = processors;
   const pid_t pid = spawn(request, defaults_);
   if (pid < 0) return -pid;
 

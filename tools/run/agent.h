@@ -56,7 +56,8 @@ class Agent final : public AgentControl {
   };
 
   // Returns 0 or an errno.
-  int start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank);
+  int start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank,
+                 const ProcessorSet& processors);
   // `pipes` are our ends of the pipes for stdout and stderr. If stderr is merged into stdout, it has no pipe.
   void watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes);
   void await_exit(Local& local);

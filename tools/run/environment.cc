@@ -1,5 +1,6 @@
 #include "tools/run/environment.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <random>
 
@@ -89,9 +90,11 @@ void limit_spinning(Environment& environment, int local_ranks) {
   if (local_ranks > usable_processors()) environment.try_emplace("TUTTI_SPIN", "0");
 }
 
-void share_processors(Environment& environment, int local_ranks) {
+void share_processors(Environment& environment, int local_ranks, const ProcessorSet& tied_to) {
   if (local_ranks == 1) return;
-  environment.try_emplace("OMP_NUM_THREADS", std::to_string(std::max(1, usable_processors() / local_ranks)));
+  int share = std::max(1, usable_processors() / local_ranks);
+  if (tied_to) share = std::min(share, CPU_COUNT(&*tied_to));
+  environment.try_emplace("OMP_NUM_THREADS", std::to_string(share));
 }
 
 Result<int> find_free_port() {

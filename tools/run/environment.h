@@ -6,6 +6,7 @@
 #include <tutti/status.h>
 
 #include "rendezvous/launch/environment.h"
+#include "tools/run/binding.h"
 
 namespace tutti::tools {
 
@@ -43,9 +44,9 @@ void set_rank_variables(Environment& environment, const RankPlace& place);
 // Turns polling off if there are more ranks than cores, since a polling rank would then keep others from
 // running. A value that the user has set stays.
 void limit_spinning(Environment& environment, int local_ranks);
-// Sets OMP_NUM_THREADS to a rank's share of the processors, unless the user has set it. Without this variable
-// each rank would start as many threads as there are processors.
-void share_processors(Environment& environment, int local_ranks);
+// Sets OMP_NUM_THREADS to a rank's share of the processors, but not to more than it is tied to, unless the
+// user has set it. Without this variable each rank would start as many threads as there are processors.
+void share_processors(Environment& environment, int local_ranks, const ProcessorSet& tied_to);
 
 // Returns a free TCP port. It lies outside the range from which the kernel hands out ports, so it is likely
 // to be still free when the ranks use it.

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@ struct Child {
   char* const* arguments;
   char* const* environment;
   int descriptors[3];
+  const ProcessorSet& processors;
   int failure;  // the pipe to which the errno is written if exec fails
   pid_t parent;
   const SpawnDefaults& defaults;
@@ -34,7 +36,7 @@ struct Child {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     setsid();
-    if (connect_descriptors() && reset_signals()) {
+    if (connect_descriptors() && reset_signals() && use_processors()) {
       setrlimit(RLIMIT_NOFILE, &defaults.open_files);
       execve(path, arguments, environment);
     }
@@ -48,6 +50,10 @@ struct Child {
       if (dup2(descriptors[target], target) < 0) return false;
     }
     return true;
+  }
+
+  bool use_processors() const {
+    return !processors || sched_setaffinity(0, sizeof *processors, &*processors) == 0;
   }
 
   // Restores the default action of each signal that the parent handles, since a handler could otherwise run
@@ -105,6 +111,7 @@ pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults) {
                     arguments.data(),
                     environment.data(),
                     {request.input, request.output, request.error},
+                    request.processors,
                     failure[1],
                     getpid(),
                     defaults};

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "tools/run/binding.h"
+
 namespace tutti::tools {
 
 // A `SpawnRequest` names a program to start. `spawn` does not close the descriptors; the caller does.
@@ -17,6 +19,7 @@ struct SpawnRequest {
   int input = -1;
   int output = -1;
   int error = -1;
+  ProcessorSet processors = {};
 };
 
 // `SpawnDefaults` are the process settings that this process started with and may have changed since. A

@@ -242,12 +242,31 @@ TEST(Environment, Slurm) {
 }
 
 TEST(Environment, SlurmNodeLists) {
-  EXPECT_EQ(first_slurm_host("node7"), "node7");
-  EXPECT_EQ(first_slurm_host("a,b"), "a");
-  EXPECT_EQ(first_slurm_host("n[008-011,15],m3"), "n008");
-  EXPECT_EQ(first_slurm_host("rack[2-3]n[08,11]-ib,x"), "rack2n08-ib");
-  EXPECT_EQ(first_slurm_host("n[1"), "");
-  EXPECT_EQ(first_slurm_host(""), "");
+  using Hosts = std::vector<std::string>;
+  EXPECT_EQ(expand_slurm_hosts("node7"), Hosts{"node7"});
+  EXPECT_EQ(expand_slurm_hosts("a,b"), (Hosts{"a", "b"}));
+  EXPECT_EQ(expand_slurm_hosts("n[008-011,15],m3"), (Hosts{"n008", "n009", "n010", "n011", "n15", "m3"}));
+  EXPECT_EQ(expand_slurm_hosts("n[9-10]"), (Hosts{"n9", "n10"}));
+  EXPECT_EQ(expand_slurm_hosts("rack[2-3]n[08,11]-ib,x"),
+            (Hosts{"rack2n08-ib", "rack2n11-ib", "rack3n08-ib", "rack3n11-ib", "x"}));
+  EXPECT_EQ(expand_slurm_hosts("n[0-65535]").size(), 65536u);
+  for (const char* wrong : {"", "a,,b", "a,", "n[1", "n[]", "n[1,]", "n[b]", "n[2-1]", "n[-1]", "n[1-]",
+                            "n[0-65536]", "n[0-65535],a", "n[0-999]m[0-999]", "n[0-9223372036854775807]"}) {
+    EXPECT_EQ(expand_slurm_hosts(wrong), Hosts{}) << wrong;
+  }
+}
+
+TEST(Environment, SlurmCounts) {
+  using Counts = std::vector<int>;
+  EXPECT_EQ(expand_slurm_counts("4"), Counts{4});
+  EXPECT_EQ(expand_slurm_counts("2(x3),1"), (Counts{2, 2, 2, 1}));
+  for (const char* wrong :
+       {"", "2,", "x", "-1", "2(x)", "2(x0)", "2(x3", "2(3)", "(x3)", "2(x3)4", "2(x65537)"}) {
+    EXPECT_EQ(expand_slurm_counts(wrong), Counts{}) << wrong;
+  }
+}
+
+TEST(Environment, SlurmPorts) {
   EXPECT_NE(slurm_port("1", "0"), slurm_port("1", "1"));
   EXPECT_GE(slurm_port("123456", "0"), 10000);
   EXPECT_LT(slurm_port("123456", "0"), 30000);

@@ -26,15 +26,20 @@ class AgentTest : public testing::Test, private AgentEvents {
 
   // Runs ranks 1 and 4, or `ranks`, of a world of five. Each runs the shell script.
   void run(const std::string& script, const std::vector<int>& ranks = {1, 4}, int input = -1) {
-    run_program({"sh", "-c", script}, ranks, input);
+    AgentTask task = task_of({"sh", "-c", script});
+    task.ranks = ranks;
+    task.input = input;
+    run(task);
   }
-  void run_program(const std::vector<std::string>& program, const std::vector<int>& ranks, int input) {
+  static AgentTask task_of(const std::vector<std::string>& program) {
     AgentTask task;
     task.program = program;
     task.environment = {{"PATH", "/usr/bin:/bin"}};
-    task.ranks = ranks;
+    task.ranks = {1, 4};
     task.world_size = 5;
-    task.input = input;
+    return task;
+  }
+  void run(const AgentTask& task) {
     agent_->start(task);
     io_.run_for(std::chrono::seconds(60));
     EXPECT_TRUE(done_);
@@ -90,10 +95,31 @@ TEST_F(AgentTest, WithoutRankZeroNobodyReadsTheInput) {
 }
 
 TEST_F(AgentTest, ReportsAProgramThatIsMissing) {
-  run_program({"no-such-program"}, {1, 4}, -1);
+  run(task_of({"no-such-program"}));
   ASSERT_TRUE(failure_);
   EXPECT_EQ(failure_->exit_status, exit_not_found);
   EXPECT_NE(failure_->message.find("no-such-program: not found"), std::string::npos);
+  EXPECT_TRUE(exits_.empty());
+}
+
+TEST_F(AgentTest, TiesRanksToDifferentCores) {
+  if (const auto sets = divide_processors(Binding::core, 2); !sets.ok())
+    GTEST_SKIP() << sets.status().message();
+  AgentTask task = task_of({"grep", "Cpus_allowed_list", "/proc/self/status"});
+  task.binding = Binding::core;
+  run(task);
+  EXPECT_NE(output_[1], "");
+  EXPECT_NE(output_[1], output_[4]);
+}
+
+TEST_F(AgentTest, StartsNoRankIfThereAreFewerCores) {
+  AgentTask task = task_of({"true"});
+  task.ranks.resize(CPU_SETSIZE + 1);
+  task.binding = Binding::core;
+  run(task);
+  ASSERT_TRUE(failure_);
+  EXPECT_EQ(failure_->exit_status, exit_usage);
+  EXPECT_NE(failure_->message.find("--bind-to core: 1025 ranks"), std::string::npos) << failure_->message;
   EXPECT_TRUE(exits_.empty());
 }
 

@@ -87,12 +87,12 @@ TEST(RunEnvironment, AnOuterTorchrunListensElsewhere) {
 
 TEST(RunEnvironment, ProcessorsAreShared) {
   Environment environment;
-  share_processors(environment, 1);
+  share_processors(environment, 1, {});
   EXPECT_FALSE(environment.contains("OMP_NUM_THREADS"));
-  share_processors(environment, 100'000);
+  share_processors(environment, 100'000, {});
   EXPECT_EQ(environment["OMP_NUM_THREADS"], "1");
   environment["OMP_NUM_THREADS"] = "3";
-  share_processors(environment, 100'000);
+  share_processors(environment, 100'000, {});
   EXPECT_EQ(environment["OMP_NUM_THREADS"], "3");
 }
 
