@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include <tutti/deadline.h>
 #include <tutti/status.h>
 
 #include "transport/driver/event_loop.h"
@@ -20,7 +22,8 @@ namespace tutti::tools {
 // `LinkEvents` is the interface through which a link reports to its owner.
 class LinkEvents {
  public:
-  // Called for each record. The owner may destroy the link in this call.
+  // Called for each record, never with an empty one. The owner may destroy the link in this call; the record
+  // stays valid until the call returns.
   virtual void on_record(std::string_view record) = 0;
   // Called once, when the link has ended by itself. `timeout`: nothing has arrived for as long as the lease.
   // `peer_lost`: the connection has ended. `protocol_error`: what arrived is not a record. The owner may
@@ -44,32 +47,52 @@ struct LinkOptions {
 // frame has the length zero.
 class Link final : private DescriptorHandler, private Timer {
  public:
-  // `connection` has passed its guard.
+  // `connection` has passed its guard. No function of the link calls `events`; only the loop does.
   Link(EventLoop& loop, meeting::Connection connection, LinkEvents& events, const LinkOptions& options);
   ~Link() override;
 
   // Sends a record, in the order of the calls. Never blocks: what the connection does not take now is kept.
-  // After the link has ended, nothing happens.
+  // After the link has ended, nothing happens. The record must not be empty.
   void send(const google::protobuf::MessageLite& record);
   // Returns the number of bytes that are kept.
   std::size_t backlog() const { return outgoing_.size() - sent_; }
-  // Changes how long the link may be silent.
+  // Changes how long the link may be silent. Outside of the loop's handlers, a shorter lease counts from the
+  // next empty frame on.
   void set_lease(std::chrono::nanoseconds lease);
   // Ends the link without a call of `on_end`, after it has tried once to send what is kept.
   void close();
 
  private:
+  using Clock = Deadline::Clock;
+
   void on_ready(std::uint32_t events) override;
   void on_timer() override;
 
-  // Private members follow from the implementation.
+  // Each of these may call the owner, and the owner may have destroyed the link when they return.
+  void receive();
+  void deliver();
+  void end(Status why);
+
+  // Writes at most `most` of the bytes that are kept.
+  void flush(std::size_t most);
+  void stop();
+  void set_timer();
+  bool is_silent() const { return Clock::now() >= Deadline::after(options_.lease, heard_).when(); }
+
   EventLoop& loop_;
   meeting::Connection connection_;
   LinkEvents& events_;
   LinkOptions options_;
+  Status watched_;        // the link ends at once if its connection cannot be watched
+  bool writing_ = false;  // waits until the connection takes more bytes
   std::string outgoing_;
-  std::size_t sent_ = 0;
+  std::size_t sent_ = 0;  // bytes at the front of `outgoing_`
   std::string incoming_;
+  Clock::time_point heard_ = Clock::now();
+  Clock::time_point said_ = heard_;
+  // False once the link has ended or was destroyed. The copy of a function that calls the owner outlives the
+  // link.
+  const std::shared_ptr<bool> open_ = std::make_shared<bool>(true);
 };
 
 }  // namespace tutti::tools
