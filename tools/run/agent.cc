@@ -7,7 +7,6 @@
 #include <asio/post.hpp>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,15 +23,6 @@ constexpr std::size_t read_size = 64 * 1024;
 // When a rank has ended, at most this much of its remaining output is read at once. A pipe holds less, so any
 // further output comes from the rank's descendants, and is read as usual.
 constexpr std::size_t most_drained = 1024 * 1024;
-
-// Makes a pipe. Only `ours`, the reading end, is non-blocking.
-bool open_pipe(Descriptor& ours, Descriptor& theirs) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  ours = Descriptor(ends[0]);
-  theirs = Descriptor(ends[1]);
-  return fcntl(ours.get(), F_SETFL, O_NONBLOCK) == 0;
-}
 
 }  // namespace
 
@@ -58,9 +48,7 @@ void Agent::start(const AgentTask& task) {
       divide_processors(task.binding, static_cast<int>(task.ranks.size()));
   if (!processors.ok()) return events_.on_start_failure({exit_usage, processors.status().message()});
 
-  const auto path_variable = task.environment.find("PATH");
-  const std::string search_path =
-      path_variable == task.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path_variable->second;
+  const std::string search_path = search_path_of(task.environment);
   FoundProgram program = find_program(task.program.front(), search_path);
   for (std::size_t local_rank = 0; local_rank < task.ranks.size() && program.problem == 0; ++local_rank) {
     program.problem = start_rank(task, program.path, local_rank, (*processors)[local_rank]);
@@ -125,10 +113,9 @@ void Agent::watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes) {
 // Waits for the process's exit on a process descriptor. Unlike SIGCHLD, such descriptors show the order in
 // which processes end. If the kernel lacks them, SIGCHLD is used instead.
 void Agent::await_exit(Local& local) {
-  const int fd = static_cast<int>(syscall(SYS_pidfd_open, local.pid, 0));
-  if (fd < 0) return;
-  fcntl(fd, F_SETFD, FD_CLOEXEC);
-  local.exit.assign(fd);
+  Descriptor exit = process_descriptor(local.pid);
+  if (!exit) return;
+  local.exit.assign(exit.release());
   local.exit.async_wait(asio::posix::stream_descriptor::wait_read,
                         [this, &local](const asio::error_code& error) {
                           if (error || !local.running) return;

@@ -9,7 +9,6 @@
 #include "tools/command_line.h"
 
 namespace tutti::tools {
-namespace {
 
 std::string describe(ExitStatus status) {
   if (status.signal == 0) return "exited with status " + std::to_string(status.code);
@@ -18,6 +17,8 @@ std::string describe(ExitStatus status) {
   return "was ended by signal " + std::to_string(status.signal) + " (" + strsignal(status.signal) + limit +
          ")";
 }
+
+namespace {
 
 // Returns the shared library that the loader has not found, if the last line that it has written says so.
 std::string missing_library(const std::vector<std::string>& last_lines) {

@@ -36,4 +36,7 @@ struct LostHost {
 // Returns the launcher's line about the loss.
 std::string lost_report(const LostHost& lost);
 
+// Returns "exited with status 1" or "was ended by signal 9 (Killed)".
+std::string describe(ExitStatus status);
+
 }  // namespace tutti::tools

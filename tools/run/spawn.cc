@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,6 +132,23 @@ pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults) {
   if (problem == 0) return pid;
   if (pid > 0) waitpid(pid, nullptr, 0);
   return -problem;
+}
+
+bool open_pipe(Descriptor& ours, Descriptor& theirs) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  ours = Descriptor(ends[0]);
+  theirs = Descriptor(ends[1]);
+  return fcntl(ours.get(), F_SETFL, O_NONBLOCK) == 0;
+}
+
+Descriptor process_descriptor(pid_t pid) {
+  return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+std::string search_path_of(const Environment& environment) {
+  const auto path = environment.find("PATH");
+  return path == environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second;
 }
 
 FoundProgram find_program(const std::string& name, const std::string& path) {

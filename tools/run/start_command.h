@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tutti::tools {
@@ -19,12 +20,16 @@ struct StartCommand {
   int ssh_port = 0;  // 0: ssh's own choice
 
   // Returns the words that run `words` on the host. ssh and CMD join the words and give them to a shell
-  // there, so words are quoted for one level of shell where that is needed.
+  // there, so words are quoted for one level of shell where that is needed. `user` is empty if none is named.
   std::vector<std::string> words(const std::string& host, const std::string& user,
                                  const std::vector<std::string>& words) const;
 };
 
-// Splits a command at spaces, as the value of --agent and of --ssh-args.
+// Returns what a user can type to see why a command of `StartCommand::words` does not reach its host. It runs
+// `true` there, and unlike the command it may ask questions (a password, an unknown host key).
+std::string trial_by_hand(const std::vector<std::string>& command);
+
+// Splits a command at blanks, such as the value of --agent or --ssh-args.
 std::vector<std::string> split_words(std::string_view text);
 
 }  // namespace tutti::tools
