@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -24,13 +25,21 @@ struct ExitStatus {
   bool success() const { return code == 0 && signal == 0; }
 };
 
+// A `RankExit` says that a rank has ended.
+struct RankExit {
+  int rank = 0;
+  pid_t pid = 0;
+  ExitStatus status;
+  std::chrono::steady_clock::time_point when;  // by the clock of this process's host
+};
+
 // `AgentEvents` is the interface through which an agent reports to the job that it runs for.
 class AgentEvents {
  public:
   virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
   // Called when a rank has ended and all of its output has been delivered. The calls are in the order in
   // which ranks end.
-  virtual void on_exit(int rank, pid_t pid, ExitStatus status) = 0;
+  virtual void on_exit(const RankExit& exit) = 0;
   // Called when a rank cannot be started.
   virtual void on_start_failure(const StartFailure& failure) = 0;
   // Called when neither ranks nor any of their descendants are left.

@@ -39,9 +39,8 @@ Result<std::vector<SocketAddress>> addresses_named(const std::string& chosen,
   }
   const std::optional<SocketAddress> address = parse_address(chosen, 0);
   if (address && is_own(*address, interfaces)) return std::vector{*address};
-  return Status(Code::invalid_argument, "--call-back " + chosen +
-                                            ": this machine has no such address or interface; it has" +
-                                            known);
+  return Status(Code::invalid_argument,
+                "--call-back " + chosen + ": this machine has no such address or interface; it has" + known);
 }
 
 }  // namespace

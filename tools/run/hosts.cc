@@ -66,23 +66,24 @@ void Hosts::start(const AgentTask& task) {
   const Deadline deadline = Deadline::after(options_.start_timeout);
   for (const LocatedHost& host : plan_.hosts) {
     const auto number = static_cast<std::uint32_t>(agents_.size());
-    agents_.push_back(std::make_unique<RemoteAgent>(io_, loop_, static_cast<RemoteAgentEvents&>(*this), number, host,
-                                                    starter_task(host, number, deadline)));
+    agents_.push_back(std::make_unique<RemoteAgent>(io_, loop_, static_cast<RemoteAgentEvents&>(*this),
+                                                    number, host, starter_task(host, number, deadline)));
   }
   progress_.start();
   start_agents();
 }
 
 Status Hosts::listen() {
-  const Result<std::vector<SocketAddress>> addresses =
-      call_back_addresses(plan_.hosts, options_.call_back);
+  const Result<std::vector<SocketAddress>> addresses = call_back_addresses(plan_.hosts, options_.call_back);
   if (!addresses.ok()) return addresses.status();
   const Result<Config> config = Config::from_values(task_.environment);
   if (!config.ok()) return config.status();
-  Result<std::unique_ptr<Callback>> callback =
-      Callback::open(loop_, *addresses, job_, [this](std::uint32_t host, meeting::Connection connection) {
+  Result<std::unique_ptr<Callback>> callback = Callback::open(
+      loop_, *addresses, job_,
+      [this](std::uint32_t host, meeting::Connection connection) {
         agents_[host]->take(std::move(connection), options_.lease);
-      }, config->port_range);
+      },
+      config->port_range);
   if (!callback.ok()) return callback.status();
   callback_ = *std::move(callback);
   return {};

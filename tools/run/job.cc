@@ -81,8 +81,8 @@ std::optional<StartFailure> Job::prepare(AgentTask& task) {
     if (auto failure = set_ranks(*plan->ranks)) return failure;
   }
   if (plan->hosts.empty()) return prepare_here(task);
-  agents_ = std::make_unique<Hosts>(io_, static_cast<HostsEvents&>(*this), options_, *std::move(plan),
-                                    defaults_);
+  agents_ =
+      std::make_unique<Hosts>(io_, static_cast<HostsEvents&>(*this), options_, *std::move(plan), defaults_);
   return {};
 }
 

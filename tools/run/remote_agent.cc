@@ -202,8 +202,8 @@ bool RemoteAgent::take_problem(const record::Problem& problem) {
   if (state_ != State::meeting && state_ != State::starting_ranks) return false;
   if (problem.exit_status() < 1 || problem.exit_status() > 255) return false;
   had_problem_ = true;
-  events_.on_problem(*this, {static_cast<int>(problem.exit_status()),
-                             "host " + name() + ": " + printable(problem.text())});
+  events_.on_problem(
+      *this, {static_cast<int>(problem.exit_status()), "host " + name() + ": " + printable(problem.text())});
   return true;
 }
 

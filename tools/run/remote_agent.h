@@ -119,7 +119,8 @@ class RemoteAgent final : private StarterEvents, private LinkEvents {
   std::set<int> ended_;
   bool had_problem_ = false;
   bool reading_ = true;
-  std::uint64_t owed_ = 0;  // bytes of output that have arrived, and for which the agent has no new credit yet
+  std::uint64_t owed_ =
+      0;  // bytes of output that have arrived, and for which the agent has no new credit yet
 };
 
 // A `RankExit` is a rank's exit, as its agent has reported it.

@@ -42,8 +42,7 @@ std::string hint_at_library(const RankFailure& failure) {
 std::string failure_report(const RankFailure& failure) {
   const std::string rank = "rank " + std::to_string(failure.rank);
   std::string text = "tutti run: " + rank + " (host " + failure.host + ", pid " +
-                     std::to_string(failure.pid) + ") " + describe(failure.status) +
-                     hint_at_library(failure);
+                     std::to_string(failure.pid) + ") " + describe(failure.status) + hint_at_library(failure);
   const bool silent = failure.last_lines.empty();
   if (silent) text += " and wrote nothing to " + failure.stream;
   if (!failure.others.empty()) text += "; " + failure.others;
