@@ -53,7 +53,7 @@ std::vector<LocatedHost> locate(const std::vector<ListedHost>& hosts) {
   const Deadline deadline = Deadline::after(longest_lookup);
   std::vector<LocatedHost> result;
   for (const ListedHost& host : hosts) {
-    LocatedHost& located = result.emplace_back(LocatedHost{.listed = host});
+    LocatedHost& located = result.emplace_back(LocatedHost{.listed = host, .address = {}});
     const Resolution::Answer answer = lookups.front().wait(deadline);
     lookups.pop_front();
     if (!answer.ok() || answer->empty()) continue;

@@ -24,7 +24,10 @@ void keep_placed(HostPlan& plan) {
 Result<HostPlan> plan_hosts(const RunOptions& options, const Environment& environment) {
   Result<HostSource> source = find_hosts(options, environment);
   if (!source.ok()) return source.status();
-  HostPlan plan{.hosts = locate(source->hosts), .way = source->start_command, .remark = source->remark};
+  HostPlan plan;
+  plan.hosts = locate(source->hosts);
+  plan.way = source->start_command;
+  plan.remark = source->remark;
   if (plan.hosts.empty()) {
     plan.ranks = options.placement.ranks;
     if (plan.ranks) return plan;

@@ -53,7 +53,7 @@ Hosts::Hosts(asio::io_context& io, HostsEvents& events, const RunOptions& option
       loop_(io),
       progress_(
           io, [this] { return progress(); }, [this](const std::string& text) { events_.on_note(text); }),
-      exits_(io, [this](const RankExit& exit) { events_.on_exit(exit.rank, exit.pid, exit.status); }),
+      exits_(io, [this](const RankExit& exit) { events_.on_exit(exit); }),
       commands_timer_(io) {}
 
 Hosts::~Hosts() = default;
@@ -99,6 +99,7 @@ StarterTask Hosts::starter_task(const LocatedHost& host, std::uint32_t number, D
   task.agent_path = path_on(host);
   task.tries_again = !host.is_here;
   task.deadline = deadline;
+  task.defaults = defaults_;
   return task;
 }
 
@@ -242,13 +243,9 @@ void Hosts::on_taken(std::uint64_t bytes) {
 }
 
 // Only the first problem is reported: stopping makes others.
-void Hosts::on_problem(RemoteAgent& agent, const StartFailure& failure) {
+void Hosts::on_problem(RemoteAgent&, const StartFailure& failure) {
   if (stopping_) return finish_if_over();
-  const bool searched = task_.program.front().find('/') == std::string::npos;
-  const bool may_be_found = failure.exit_status == exit_not_found && searched && !agent.host().is_here;
-  events_.on_start_failure(
-      {failure.exit_status,
-       failure.message + (may_be_found ? "; -x PATH passes on where programs are found here" : "")});
+  events_.on_start_failure(failure);
 }
 
 void Hosts::on_output(int rank, Stream stream, std::string_view bytes) {

@@ -148,8 +148,9 @@ void Job::end_unread() {
   agents_->stop();
 }
 
-void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
-  output_.finish(rank);
+void Job::on_exit(const RankExit& exit) {
+  const ExitStatus status = exit.status;
+  output_.finish(exit.rank);
   --running_;
   if (status.success()) {
     // A rank has succeeded, so the job has survived its earlier failures.
@@ -159,18 +160,19 @@ void Job::on_exit(int rank, pid_t pid, ExitStatus status) {
   all_succeeded_ = false;
   if (is_consequence()) return;
   if (!failure_) failure_ = status.signal != 0 ? exit_signal_base + status.signal : status.code;
-  report_failure(rank, pid, status);
+  report_failure(exit);
   if (!options_.enable_recovery) agents_->stop();
 }
 
 // Returns whether a rank's failure merely follows from an earlier failure, or from a request to end the job.
 bool Job::is_consequence() const { return ending_signal_ || (failure_ && !options_.enable_recovery); }
 
-void Job::report_failure(int rank, pid_t pid, ExitStatus status) {
-  RankFailure failure{.rank = rank, .host = agents_->host_of(rank), .pid = pid, .status = status};
+void Job::report_failure(const RankExit& exit) {
+  RankFailure failure{
+      .rank = exit.rank, .host = agents_->host_of(exit.rank), .pid = exit.pid, .status = exit.status};
   failure.others = what_others_do();
   failure.stream = options_.output.merge_stderr ? "output" : "stderr";
-  failure.last_lines = output_.last_lines(rank);
+  failure.last_lines = output_.last_lines(exit.rank);
   failure.by_agent = meeting_place_.store == nullptr;
   output_.note(failure_report(failure));
 }

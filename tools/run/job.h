@@ -30,7 +30,7 @@ class Job final : private HostsEvents {
 
  private:
   void on_output(int rank, Stream stream, std::string_view bytes) override;
-  void on_exit(int rank, pid_t pid, ExitStatus status) override;
+  void on_exit(const RankExit& exit) override;
   void on_start_failure(const StartFailure& failure) override;
   void on_done() override;
   void on_placed(int ranks) override;
@@ -47,7 +47,7 @@ class Job final : private HostsEvents {
   void on_signal(int number);
   bool is_consequence() const;
   std::string what_others_do() const;
-  void report_failure(int rank, pid_t pid, ExitStatus status);
+  void report_failure(const RankExit& exit);
   int exit_status() const;
 
   const RunOptions options_;

@@ -5,12 +5,15 @@
 
 #include <sys/socket.h>
 
+#include <tutti/config_values.h>
+#include <tutti/types.h>
 #include <tutti/version.h>
 
 #include "core/shown.h"
 #include "tools/command_line.h"
 #include "tools/run/link.pb.h"
 #include "tools/run/link_limits.h"
+#include "tools/run/task_record.h"
 
 namespace tutti::tools {
 namespace {
@@ -25,15 +28,19 @@ std::optional<SocketAddress> peer_of(int socket) {
   return address;
 }
 
-std::string build_of(const std::string& version_of_it, const std::string& build_of_it) {
-  return version_of_it + " (build " + build_of_it + ")";
+std::string tutti_of(std::string_view its_version, std::string_view its_build) {
+  return std::string(its_version) + " (build " + std::string(its_build) + ")";
 }
 
 }  // namespace
 
 RemoteAgent::RemoteAgent(asio::io_context& io, EventLoop& loop, RemoteAgentEvents& events,
                          std::uint32_t number, const LocatedHost& host, StarterTask task)
-    : loop_(loop), events_(events), number_(number), host_(host), starter_(io, std::move(task), *this) {}
+    : loop_(loop),
+      events_(events),
+      number_(number),
+      host_(host),
+      starter_(io, std::move(task), static_cast<StarterEvents&>(*this)) {}
 
 RemoteAgent::~RemoteAgent() = default;
 
@@ -69,7 +76,7 @@ void RemoteAgent::take(meeting::Connection connection, std::chrono::nanoseconds 
   lease_ = lease;
   peer_ = peer_of(connection.descriptor());
   starter_.came_up();
-  link_ = std::make_unique<Link>(loop_, std::move(connection), *this,
+  link_ = std::make_unique<Link>(loop_, std::move(connection), static_cast<LinkEvents&>(*this),
                                  LinkOptions{.lease = lease, .longest_record = longest_from_agent});
   record::FromLauncher record;
   record.set_lease_ns(static_cast<std::uint64_t>(lease.count()));
@@ -187,11 +194,11 @@ bool RemoteAgent::take_hello(const record::Hello& hello) {
   if (hello.version() != version() || hello.build() != build()) {
     end_by(State::over);
     events_.on_problem(*this, {exit_failure, "host " + name() + " runs tutti " +
-                                                 printable(build_of(hello.version(), hello.build())) +
-                                                 ", this machine " + build_of(version(), build())});
+                                                 printable(tutti_of(hello.version(), hello.build())) +
+                                                 ", this machine " + tutti_of(version(), build())});
     return true;
   }
-  if (hello.processors() < 1 || hello.processors() > most_processors) return false;
+  if (hello.processors() < 1 || hello.processors() > max_ranks) return false;
   processors_ = static_cast<int>(hello.processors());
   state_ = State::up;
   events_.on_up(*this);
@@ -221,11 +228,10 @@ bool RemoteAgent::take_exit(const record::Exit& exit) {
   if (!is_busy() || !std::ranges::binary_search(ranks_, rank)) return false;
   if (exit.signal() < 0 || exit.signal() > 127 || exit.code() < 0 || exit.code() > 255) return false;
   if (!ended_.insert(rank).second) return false;
-  const std::chrono::nanoseconds age(std::min<std::uint64_t>(exit.age_ns(), longest_age.count()));
   events_.on_exit(*this, {.rank = rank,
                           .pid = static_cast<pid_t>(exit.pid()),
                           .status = {.code = exit.code(), .signal = exit.signal()},
-                          .when = std::chrono::steady_clock::now() - age});
+                          .when = std::chrono::steady_clock::now() - time_of(exit.age_ns())});
   return true;
 }
 

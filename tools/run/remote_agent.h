@@ -123,14 +123,6 @@ class RemoteAgent final : private StarterEvents, private LinkEvents {
       0;  // bytes of output that have arrived, and for which the agent has no new credit yet
 };
 
-// A `RankExit` is a rank's exit, as its agent has reported it.
-struct RankExit {
-  int rank = 0;
-  pid_t pid = 0;
-  ExitStatus status;
-  std::chrono::steady_clock::time_point when;  // by the launcher's clock
-};
-
 // `RemoteAgentEvents` is the interface through which the agents report to `Hosts`.
 class RemoteAgentEvents {
  public:
@@ -143,6 +135,7 @@ class RemoteAgentEvents {
   // The agent has not come up, or it cannot do what the job needs. The message names the host.
   virtual void on_problem(RemoteAgent& agent, const StartFailure& failure) = 0;
   virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
+  // The moment of the exit is by the clock of this machine.
   virtual void on_exit(RemoteAgent& agent, const RankExit& exit) = 0;
   virtual void on_settled(RemoteAgent& agent, std::uint64_t number) = 0;
   // So many bytes of the input have been passed on.
