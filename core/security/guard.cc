@@ -72,6 +72,7 @@ Guard Guard::accepting(CredentialsOf credentials_of, Service service, std::uint3
 }
 
 Guard::State Guard::advance(int socket) {
+  if (peer_.empty()) peer_ = peer_address(socket);
   for (;;) {
     if (step_ == Step::broken) return State::failed;
     if (sent_ < to_send_) {
@@ -149,7 +150,7 @@ void Guard::recognise(int socket) {
     } else if (have_ >= opening_magic.size()) {
       noteworthy_ = true;
       refuse(Verdict::token_needed, Code::unauthenticated,
-             them(socket) + " has no token, and " + us(socket) + " asks for one" + advice);
+             them() + " has no token, and " + us(socket) + " asks for one" + advice);
     }
   } else if ((step_ == Step::read_notice || step_ == Step::read_verdict) &&
              !begins_with(bytes, notice_magic)) {
@@ -164,29 +165,29 @@ void Guard::judge_opening(int socket) {
   const auto version = take<std::uint16_t>(opening_, 8);
   if (version != guard_version) {
     return refuse(Verdict::other_version, Code::mismatch,
-                  them(socket) + " proves itself by version " + std::to_string(version) + ", " + us(socket) +
+                  them() + " proves itself by version " + std::to_string(version) + ", " + us(socket) +
                       " by version " + std::to_string(guard_version));
   }
   if (credentials_of_ != nullptr) {
     credentials_ = for_service(credentials_of_(parties_.from), parties_.service);
     if (credentials_ == nullptr) {
       noteworthy_ = false;
-      return refuse(Verdict::not_meant, Code::unreachable, them(socket) + " is not expected");
+      return refuse(Verdict::not_meant, Code::unreachable, them() + " is not expected");
     }
   }
   if (credentials_ == nullptr) {
     return refuse(Verdict::no_guard, Code::unauthenticated,
-                  us(socket) + " has no token, and " + them(socket) + " asks for one" + advice);
+                  us(socket) + " has no token, and " + them() + " asks for one" + advice);
   }
   const auto theirs = static_cast<Mode>(take<std::uint8_t>(opening_, 10));
   if (theirs != mode()) {
     return refuse(
         Verdict::other_mode, Code::unauthenticated,
-        them(socket) + " " + describe(theirs) + ", " + us(socket) + " " + describe(mode()) + " (TUTTI_TLS)");
+        them() + " " + describe(theirs) + ", " + us(socket) + " " + describe(mode()) + " (TUTTI_TLS)");
   }
   if (take<std::uint8_t>(opening_, 11) != static_cast<std::uint8_t>(parties_.service) ||
       take<std::uint32_t>(opening_, 16) != parties_.to) {
-    return refuse(Verdict::not_meant, Code::unreachable, them(socket) + " wants to reach another process");
+    return refuse(Verdict::not_meant, Code::unreachable, them() + " wants to reach another process");
   }
   challenge();
 }
@@ -222,19 +223,19 @@ void Guard::judge_notice(int socket) {
       return fail(Code::unauthenticated, other_token(socket));
     case Verdict::no_guard:
       return fail(Code::unauthenticated,
-                  them(socket) + " has no token, and " + us(socket) + " asks for one" + advice);
+                  them() + " has no token, and " + us(socket) + " asks for one" + advice);
     case Verdict::other_version:
-      return fail(Code::mismatch, them(socket) + " proves itself by version " +
+      return fail(Code::mismatch, them() + " proves itself by version " +
                                       std::to_string(take<std::uint16_t>(notice_, 8)) + ", " + us(socket) +
                                       " by version " + std::to_string(guard_version));
     case Verdict::other_mode:
-      return fail(Code::unauthenticated, them(socket) + " " +
+      return fail(Code::unauthenticated, them() + " " +
                                              describe(static_cast<Mode>(take<std::uint8_t>(notice_, 10))) +
                                              ", " + us(socket) + " " + describe(mode()) + " (TUTTI_TLS)");
     case Verdict::not_meant:
-      return fail(Code::unreachable, them(socket) + " is not the process that was meant");
+      return fail(Code::unreachable, them() + " is not the process that was meant");
     default:
-      return fail(Code::protocol_error, them(socket) + " gives an answer that makes no sense");
+      return fail(Code::protocol_error, them() + " gives an answer that makes no sense");
   }
 }
 
@@ -251,12 +252,10 @@ void Guard::judge_verdict(int socket) {
   const auto verdict = static_cast<Verdict>(take<std::uint8_t>(in_, 11));
   // A second demand for a proof is an error. Otherwise the accepting side could demand proofs without end,
   // and keep this thread busy beyond every time limit.
-  if (verdict == Verdict::proceed)
-    return fail(Code::protocol_error, them(socket) + " asks for a second proof");
+  if (verdict == Verdict::proceed) return fail(Code::protocol_error, them() + " asks for a second proof");
   if (verdict != Verdict::welcome) return judge_notice(socket);
   if (!equal(std::span(in_).subspan(body_offset), proof(acceptor))) {
-    return fail(Code::unauthenticated,
-                them(socket) + " cannot prove to " + us(socket) + " that it has the token");
+    return fail(Code::unauthenticated, them() + " cannot prove to " + us(socket) + " that it has the token");
   }
   step_ = Step::finished;
 }
@@ -355,10 +354,9 @@ std::string Guard::us(int socket) const {
 }
 
 // Describes the other side. To the accepting side, the other side's rank is only a claim.
-std::string Guard::them(int socket) const {
-  const std::string address = peer_address(socket);
-  if (!accepts_) return name_of(parties_.to, address);
-  return (parties_.from == nobody ? "" : "a process that calls itself ") + name_of(parties_.from, address);
+std::string Guard::them() const {
+  if (!accepts_) return name_of(parties_.to, peer_);
+  return (parties_.from == nobody ? "" : "a process that calls itself ") + name_of(parties_.from, peer_);
 }
 
 // The advice is only for tokens, which a user sets. An agent makes its secret itself.
@@ -366,7 +364,7 @@ std::string Guard::other_token(int socket, const std::string& detail) const {
   const bool is_secret = parties_.service == Service::launch;
   const char* const or_else =
       mode() == Mode::tls_files ? ", or another process with a certificate relays between them" : "";
-  return them(socket) + (is_secret ? " has another secret than " : " has another token than ") + us(socket) +
+  return them() + (is_secret ? " has another secret than " : " has another token than ") + us(socket) +
          detail + or_else + (is_secret ? "" : advice);
 }
 

@@ -127,13 +127,14 @@ class Guard {
   void fail(Code code, const std::string& why);
   void fail_system(int error);
   std::string name_of(std::uint32_t end, const std::string& address) const;
-  std::string them(int socket) const;
+  std::string them() const;
   std::string us(int socket) const;
   std::string other_token(int socket, const std::string& detail = {}) const;
 
   SharedCredentials credentials_;
   CredentialsOf credentials_of_;  // if each rank has its own
   Parties parties_;
+  std::string peer_;  // the other end's address, which the system forgets when the other end resets
   bool accepts_ = false;
   bool noteworthy_ = false;
   Verdict verdict_{};

@@ -66,10 +66,9 @@ void Guard::after_tls() {
 void Guard::fail_stream(int socket, int error) {
   if (error != EPROTO || !stream_.is_encrypted()) return fail_system(error);
   const std::string why = " (TLS: " + stream_.tls()->reason() + ")";
-  fail(Code::unauthenticated,
-       mode() == Mode::tls_token
-           ? other_token(socket, why)
-           : them(socket) + " cannot make an encrypted connection with " + us(socket) + why);
+  fail(Code::unauthenticated, mode() == Mode::tls_token
+                                  ? other_token(socket, why)
+                                  : them() + " cannot make an encrypted connection with " + us(socket) + why);
 }
 
 }  // namespace tutti::security

@@ -22,8 +22,9 @@ struct Call {
 };
 
 // Calls the launcher at its endpoints, in turn and again, until one of them has passed the guard and got the
-// hello. Blocks meanwhile. Returns `timeout` at the limit, with the last reason, and `cancelled` if the call
-// was given up.
+// hello. Blocks meanwhile. Returns `timeout` at the limit, with the last reason of each endpoint, and
+// `aborted` if the call was given up. A process that cannot prove the secret is no reason to stop: it may
+// have an address that is also one of the launcher's, or the launcher may not know the secret yet.
 Result<meeting::Connection> dial(const Call& call);
 
 }  // namespace tutti::tools

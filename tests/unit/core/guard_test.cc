@@ -3,14 +3,18 @@
 #include <fstream>
 #include <functional>
 #include <thread>
+#include <utility>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/descriptor.h"
 #include "core/security/messages.h"
 #include "tests/unit/core/guard_ends.h"
 
@@ -81,6 +85,39 @@ TEST(Guard, AnotherTokenIsRefusedOnBothSides) {
   EXPECT_TRUE(accepts.is_noteworthy());
   // The peer has proved nothing: any process may claim to be rank 1.
   EXPECT_THAT(accepts.status().message(), HasSubstr("a process that calls itself rank 1 at "));
+}
+
+// Returns both ends of a TCP connection.
+std::pair<Descriptor, Descriptor> connect_by_tcp() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* const raw = reinterpret_cast<sockaddr*>(&address);
+  const Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(bind(listener.get(), raw, length), 0);
+  EXPECT_EQ(listen(listener.get(), 1), 0);
+  EXPECT_EQ(getsockname(listener.get(), raw, &length), 0);
+  Descriptor connects(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(connect(connects.get(), raw, length), 0);
+  EXPECT_EQ(fcntl(connects.get(), F_SETFL, O_NONBLOCK), 0);
+  Descriptor accepts(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  return {std::move(connects), std::move(accepts)};
+}
+
+// The system forgets the address of an end that has reset its connection.
+TEST(Guard, WhoHasResetItsConnectionIsNamedByItsAddress) {
+  auto [left, right] = connect_by_tcp();
+  const std::string address = own_address(left.get());
+  Guard connects = connector("mine"), accepts = acceptor("yours");
+  connects.advance(left.get());
+  accepts.advance(right.get());  // asks for a proof
+  connects.advance(left.get());  // sends a proof
+  const linger reset = {.l_onoff = 1, .l_linger = 0};
+  ASSERT_EQ(setsockopt(left.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+  left.reset();
+  EXPECT_EQ(accepts.advance(right.get()), State::failed);
+  EXPECT_THAT(accepts.status().message(), HasSubstr("rank 1 at " + address));
 }
 
 TEST(Guard, OneSideWithoutATokenIsRefusedOnBoth) {
@@ -158,64 +195,6 @@ TEST(Guard, AnotherServiceRankOrJobIsAnotherProof) {
   EXPECT_EQ(outcome(connector("secret", {Service::store, 1, nobody}, "a"),
                     acceptor("secret", Service::store, nobody, "b")),
             Codes(Code::ok, Code::ok));
-}
-
-// Makes a guard that lets ranks 1 and 3 connect, each with a token of its own.
-Guard acceptor_of_two(bool tls, int& asked) {
-  const auto credentials_of = [tls, &asked](std::uint32_t from) -> SharedCredentials {
-    ++asked;
-    if (from != 1 && from != 3) return nullptr;
-    Settings settings;
-    settings.token = Secret(from == 1 ? "of one" : "of three");
-    settings.tls = tls;
-    return Credentials::create(settings).take();
-  };
-  return Guard::accepting(credentials_of, Service::launch, nobody, ample());
-}
-
-TEST(Guard, EachRankMayHaveATokenOfItsOwn) {
-  for (const bool tls : {false, true}) {
-    const auto outcome = [tls](const std::string& token, std::uint32_t from) {
-      int asked = 0;
-      Settings settings;
-      settings.token = Secret(token);
-      settings.tls = tls;
-      Guard accepts = acceptor_of_two(tls, asked);
-      Guard connects =
-          Guard::connecting(Credentials::create(settings).take(), {Service::launch, from, nobody}, ample());
-      Connection connection;
-      meet(connection, connects, accepts);
-      EXPECT_EQ(asked, 1);
-      EXPECT_EQ(connects.status().code(), accepts.status().code());
-      EXPECT_EQ(accepts.advance(connection.right) == State::done, accepts.status().ok());
-      return accepts.status().code();
-    };
-    EXPECT_EQ(outcome("of one", 1), Code::ok);
-    EXPECT_EQ(outcome("of three", 3), Code::ok);
-    EXPECT_EQ(outcome("of one", 3), Code::unauthenticated);
-    EXPECT_EQ(outcome("of one", 2), Code::unreachable);
-    EXPECT_EQ(outcome("of one", nobody), Code::unreachable);
-  }
-}
-
-// Without credentials for any rank, the guard must not become one that lets everybody pass.
-TEST(Guard, WhereNoRankIsExpectedNobodyPasses) {
-  for (const std::string greeting : {"TUTTILN\n and more", "GET / HTTP/1.1\r\n", ""}) {
-    Connection connection;
-    Guard accepts =
-        Guard::accepting([](std::uint32_t) { return SharedCredentials(); }, Service::launch, nobody, ample());
-    EXPECT_FALSE(accepts.is_open());
-    if (!greeting.empty()) send_all(connection.left, greeting);
-    EXPECT_EQ(accepts.advance(connection.right), greeting.empty() ? State::reading : State::failed);
-  }
-  Connection connection;
-  int asked = 0;
-  Guard connects = connector("secret", {Service::launch, 2, nobody}), accepts = acceptor_of_two(true, asked);
-  meet(connection, connects, accepts);
-  EXPECT_EQ(accepts.advance(connection.right), State::failed);
-  EXPECT_FALSE(accepts.is_open());
-  EXPECT_FALSE(accepts.is_noteworthy());
-  EXPECT_THAT(accepts.status().message(), HasSubstr("the agent of host 2"));
 }
 
 TEST(Guard, AReplayedHandshakeIsRefused) {
