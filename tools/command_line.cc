@@ -26,14 +26,18 @@ CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& mean
   const auto number = [](const std::string& text) {
     return text == "auto" ? std::to_string(usable_processors()) : text;
   };
-  return app.add_option("-n", ranks, meaning + "; auto: one for each processor that they can use")
+  return app.add_option("-n", ranks, meaning + ";\nauto: one for each processor that the ranks can use")
       ->transform(number)
       ->check(CLI::Range(1, max_ranks).description(""))
       ->type_name("N|auto");
 }
 
 int usage_error(const CLI::App& app, const std::string& message) {
-  std::cerr << app.get_name() << ": " << message << "\nTry `" << app.get_name() << " --help`.\n";
+  return usage_error(app.get_name(), message);
+}
+
+int usage_error(const std::string& command, const std::string& message) {
+  std::cerr << command << ": " << message << "\nTry `" << command << " --help`.\n";
   return exit_usage;
 }
 

@@ -26,5 +26,6 @@ CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& mean
 
 // Prints "NAME: message" and a hint at --help to stderr. Returns `exit_usage`.
 int usage_error(const CLI::App& app, const std::string& message);
+int usage_error(const std::string& command, const std::string& message);
 
 }  // namespace tutti::tools

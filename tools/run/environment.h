@@ -28,9 +28,15 @@ struct JobPlace {
   int master_port = 0;  // a free port, on which programs may serve a store of their own
 };
 
-// Applies the -x options: "VAR=VALUE" sets a variable, and "VAR" keeps its current value. Returns each "VAR"
-// that is not set.
+// Applies the -x options: "VAR=VALUE" sets a variable; "VAR", and "VAR*" for all names that begin so, keep
+// the current values. Returns each "VAR" and "VAR*" for which no variable is set.
 std::vector<std::string> apply_exports(Environment& environment, const std::vector<std::string>& exports);
+
+// Returns those of the launcher's variables that its ranks on other hosts get, too: TUTTI_*, and those that
+// the -x options name. `environment` is the launcher's, with the -x options applied. Variables that only
+// concern the launcher's host or login, such as TUTTI_BIND_ADDRESS, are passed on only if -x names them in
+// full.
+Environment passed_on(const Environment& environment, const std::vector<std::string>& exports);
 
 // Sets a random token for the job, unless the user has chosen a token. It is passed in the environment and
 // not on the command line, which every user of the host can read.
@@ -40,6 +46,9 @@ void provide_token(Environment& environment);
 // all ranks of a job share, the second those of one rank.
 void set_job_variables(Environment& environment, const JobPlace& job);
 void set_rank_variables(Environment& environment, const RankPlace& place);
+
+// Sets the variables of a rank that programs for Open MPI read.
+void set_mpi_variables(Environment& environment, const RankPlace& place);
 
 // Turns polling off if there are more ranks than cores, since a polling rank would then keep others from
 // running. A value that the user has set stays.

@@ -1,10 +1,12 @@
 #include "tools/run/run.h"
 
+#include <cstdlib>
 #include <variant>
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "tools/command_line.h"
 #include "tools/run/guard.h"
 #include "tools/run/job.h"
 
@@ -33,6 +35,14 @@ void leave_terminal_input() {
   close(nothing);
 }
 
+// Sets TUTTI_SOCKET_IFNAME here, and not only for the ranks: the agents on other hosts get the launcher's
+// TUTTI_* variables, and -x can override this one.
+void choose_interfaces(const RunOptions& options) {
+  const char* chosen = getenv("TUTTI_SOCKET_IFNAME");
+  if (options.socket_ifname.empty() || (chosen != nullptr && *chosen != '\0')) return;
+  setenv("TUTTI_SOCKET_IFNAME", options.socket_ifname.c_str(), 1);
+}
+
 }  // namespace
 
 int launch(const RunOptions& options) {
@@ -45,9 +55,13 @@ int launch(const RunOptions& options) {
 }
 
 int run_command(const Arguments& arguments) {
-  const auto options = parse_run_options(arguments);
-  if (const int* status = std::get_if<int>(&options)) return *status;
-  return launch(std::get<RunOptions>(options));
+  const auto parsed = parse_run_options(arguments);
+  if (const int* status = std::get_if<int>(&parsed)) return *status;
+  const RunOptions& options = std::get<RunOptions>(parsed);
+  if (!options.placement.ranks)
+    return usage_error("tutti run", "-n N, the number of ranks, is required; -n auto counts processors");
+  choose_interfaces(options);
+  return launch(options);
 }
 
 }  // namespace tutti::tools
