@@ -6,7 +6,6 @@
 #include <span>
 #include <utility>
 
-#include <google/protobuf/message_lite.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -80,7 +79,7 @@ void Link::stop() {
   sent_ = 0;
 }
 
-void Link::end(Status why) {
+void Link::end(const Status& why) {
   stop();
   events_.on_end(why);
 }
@@ -146,7 +145,8 @@ void Link::deliver() {
 }
 
 void Link::set_timer() {
-  if (!watched_.ok()) return loop_.timers.set(*this, Deadline::at(heard_));
+  // There is no event for bytes that the connection has already received, and none without watching.
+  if (!watched_.ok() || connection_.has_pending()) return loop_.timers.set(*this, Deadline::at(heard_));
   loop_.timers.set(*this, earlier(Deadline::after(options_.lease, heard_),
                                   Deadline::after(options_.lease / frames_per_lease, said_)));
 }
@@ -154,8 +154,8 @@ void Link::set_timer() {
 // The timer is not moved each time that bytes arrive or leave. It rings at the time that was due once, and is
 // then set again.
 void Link::on_timer() {
-  if (!watched_.ok()) return end(watched_);
-  if (is_silent()) {
+  if (!watched_.ok()) return end(Status(watched_));  // a copy, which outlives the link
+  if (is_silent() || connection_.has_pending()) {
     // Bytes that have arrived count, even if this process was stopped, and could not read them.
     const std::shared_ptr<const bool> open = open_;
     receive();

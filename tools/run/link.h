@@ -7,15 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include <google/protobuf/message_lite.h>
+
 #include <tutti/deadline.h>
 #include <tutti/status.h>
 
 #include "transport/driver/event_loop.h"
 #include "transport/meeting/connection.h"
-
-namespace google::protobuf {
-class MessageLite;
-}
 
 namespace tutti::tools {
 
@@ -71,7 +69,7 @@ class Link final : private DescriptorHandler, private Timer {
   // Each of these may call the owner, and the owner may have destroyed the link when they return.
   void receive();
   void deliver();
-  void end(Status why);
+  void end(const Status& why);
 
   // Writes at most `most` of the bytes that are kept.
   void flush(std::size_t most);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -327,6 +328,19 @@ TEST_F(LinkTest, RefusesBytesThatAreNotEncryptedAsAgreed) {
   ASSERT_EQ(::send(right.descriptor(), "0123456789", 10, MSG_NOSIGNAL), 10);
   run_until([&] { return !left_.why.ok(); });
   EXPECT_EQ(left_.why.code(), Code::protocol_error);
+}
+
+TEST_F(LinkTest, ReadsWhatItsConnectionHasAlreadyReceived) {
+  auto [left, right] = encrypted_pair();
+  const std::string said = "hello" + frame_of(record_with("one").SerializeAsString());
+  int error = 0;
+  ASSERT_EQ(right.write(std::as_bytes(std::span(said)), error), said.size());
+  std::array<std::byte, 5> hello;
+  ASSERT_EQ(left.read(hello, error), hello.size());
+  ASSERT_TRUE(left.has_pending());
+  link(left_, std::move(left));
+  run_until([&] { return !left_.records.empty(); });
+  EXPECT_EQ(left_.records, std::vector<std::string>{"one"});
 }
 
 TEST_F(LinkTest, AConnectionThatEndsWithinARecordIsLost) {
