@@ -92,15 +92,14 @@ Status Hosts::listen() {
 StarterTask Hosts::starter_task(const LocatedHost& host, std::uint32_t number, Deadline deadline) const {
   std::vector<std::string> words = {"agent", "--job", job_, "--host", std::to_string(number)};
   for (const std::string& endpoint : callback_->endpoints()) words.insert(words.end(), {"--call", endpoint});
-  StarterTask task;
-  task.host = host.listed.name;
-  task.command = command(host, words);
-  task.tool = host.is_here ? "tutti" : task.command.front();
-  task.agent_path = path_on(host);
-  task.tries_again = !host.is_here;
-  task.deadline = deadline;
-  task.defaults = defaults_;
-  return task;
+  const std::vector<std::string> start_command = command(host, words);
+  return {.host = host.listed.name,
+          .command = start_command,
+          .tool = host.is_here ? "tutti" : start_command.front(),
+          .agent_path = path_on(host),
+          .tries_again = !host.is_here,
+          .deadline = deadline,
+          .defaults = defaults_};
 }
 
 std::string Hosts::path_on(const LocatedHost& host) const {
@@ -127,7 +126,7 @@ void Hosts::start_agents() {
 }
 
 Progress::State Hosts::progress() const {
-  Progress::State state{.hosts = agents_.size()};
+  Progress::State state{.hosts = agents_.size(), .missing = {}};
   for (const auto& agent : agents_) {
     if (!agent->is_up()) state.missing.push_back({agent->name(), agent->awaited()});
   }

@@ -29,6 +29,7 @@ class Hello;
 class Met;
 class Output;
 class Problem;
+class Start;
 }  // namespace record
 
 class RemoteAgentEvents;
