@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <utility>
@@ -81,8 +80,7 @@ int AgentSession::run() {
 void AgentSession::await_signals() {
   signals_.async_wait([this](const asio::error_code& error, int number) {
     if (error) return;
-    if (number == SIGTERM || number == SIGINT || number == SIGQUIT)
-      abandon(std::string(strsignal(number)) + ": ending the ranks");
+    if (number == SIGTERM || number == SIGINT || number == SIGQUIT) abandon(strsignal(number));
     await_signals();
   });
 }
