@@ -123,6 +123,24 @@ TEST_P(NcclEnding, ACallThatHangsTimesOutWhileNcclAborts) {
   });
 }
 
+// The second call's work begins after the stream, which waits for the first call. NCCL ends only after both.
+TEST_P(NcclEnding, ACallBehindAStreamThatWaitsForAnotherCallEndsWithTheCommunicator) {
+  fake_nccl().hang.rank = 1;
+  Cluster ranks(2, options());
+  ranks.run([](Communicator& comm) {
+    const DeviceStream stream(comm.rank());
+    const DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
+    const CallOptions in_stream{.stream = stream.handle()};
+    Work hangs = comm.all_reduce(memory.buffer(), ReduceOp::sum, in_stream);
+    hangs.wait_on(stream.handle());
+    const Work behind = comm.all_reduce(memory.buffer(), ReduceOp::sum, in_stream);
+    while (fake_nccl().calls < 4) comm.progress();
+    comm.abort("enough");
+    EXPECT_EQ(outcome(hangs).code(), Code::aborted);
+    EXPECT_EQ(outcome(behind).code(), Code::aborted);
+  });
+}
+
 TEST_P(NcclEnding, MemoryIsFreeAfterWaitWhenTheCommunicatorIsAborted) {
   for (int round = 0; round < 5; ++round) {
     Cluster ranks(3, options());

@@ -286,19 +286,18 @@ void Session::close(const Status& why) {
   closing_.notify_one();
 }
 
-// Runs on the thread `closer_`. Calls in flight end only when NCCL no longer touches their memory.
+// Runs on the thread `closer_`. Calls in flight end only when NCCL no longer touches their memory. But
+// streams that wait for the word go on before: NCCL may have work behind them, and ends only after that work.
 void Session::close_when_asked() {
+  Jobs all;
   std::unique_lock lock(lane_->mutex());
   closing_.wait(lock, [this] { return closes_; });
-  lock.unlock();
-  const cuda::Device::Current current(lane_->device());
-  if (member_.comm != nullptr && (!why_.ok() || !leave_quietly())) api_.CommAbort(member_.comm);
-  Jobs all;
-  lock.lock();
-  for (Job& job : launching_) static_cast<void>(job.group.free_memory());
   for (Jobs* const jobs : {&running_, &launching_, &waiting_}) all.splice(all.end(), *jobs);
   for (std::size_t i = 0; i < all.size(); ++i) word_->advance();
   lock.unlock();
+  const cuda::Device::Current current(lane_->device());
+  if (member_.comm != nullptr && (!why_.ok() || !leave_quietly())) api_.CommAbort(member_.comm);
+  for (Job& job : all) static_cast<void>(job.group.free_memory());
   report(all, why_);
   ended_ = true;
 }
