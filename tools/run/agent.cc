@@ -26,10 +26,10 @@ constexpr std::size_t most_drained = 1024 * 1024;
 
 }  // namespace
 
-Agent::Agent(asio::io_context& io, AgentEvents& events)
+Agent::Agent(asio::io_context& io, AgentEvents& events, const SpawnDefaults& defaults)
     : io_(io),
       events_(events),
-      defaults_(SpawnDefaults::of_this_process()),
+      defaults_(defaults),
       child_signal_(io, SIGCHLD),
       kill_timer_(io),
       buffer_(read_size) {

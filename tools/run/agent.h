@@ -27,7 +27,9 @@ namespace tutti::tools {
 // children.
 class Agent final : public AgentControl {
  public:
-  Agent(asio::io_context& io, AgentEvents& events);
+  // The ranks start with `defaults`.
+  Agent(asio::io_context& io, AgentEvents& events,
+        const SpawnDefaults& defaults = SpawnDefaults::of_this_process());
 
   void start(const AgentTask& task) override;
   void signal(int number) override;

@@ -33,13 +33,13 @@ bool ends_job(int number) {
 
 Job::Job(RunOptions options)
     : options_(std::move(options)),
+      defaults_(SpawnDefaults::of_this_process()),
       signals_(io_),
-      output_(io_, options_.output),
-      agent_(std::make_unique<Agent>(io_, static_cast<AgentEvents&>(*this))) {
+      output_(io_, options_.output) {
   output_.on_progress([this] {
     end_unread();
     if (done_ && output_.backlog() == 0) io_.stop();
-    agent_->set_reading(output_.backlog() < most_backlog);
+    agents_->set_reading(output_.backlog() < most_backlog);
   });
 }
 
@@ -47,44 +47,52 @@ int Job::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
   // If the reader of our output exits, or a file reaches its size limit, a write should fail with an error.
-  // By default, SIGPIPE or SIGXFSZ would end this process instead, while the ranks are still running. The
-  // agent has already saved the signal actions that the ranks will inherit.
+  // By default, SIGPIPE or SIGXFSZ would end this process instead, while the ranks are still running.
+  // `defaults_` has the signal actions that the ranks will inherit.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 
   AgentTask task;
-  if (!prepare(task)) return exit_failure;
-  agent_->start(task);
+  if (const std::optional<StartFailure> failure = prepare(task)) {
+    output_.note("tutti run: " + failure->message + "\n");
+    return failure->exit_status;
+  }
+  agents_->start(task);
   io_.run();
   return exit_status();
 }
 
-// Changes this process's working folder, which the ranks inherit. So a relative path in a variable
-// (TUTTI_TOKEN_FILE) names the same file for this process and the ranks.
-bool Job::enter_folder(Environment& environment) {
-  if (options_.folder.empty()) return true;
-  if (chdir(options_.folder.c_str()) != 0) {
-    output_.note("tutti run: --wdir " + options_.folder + ": " + std::strerror(errno) + "\n");
-    return false;
-  }
-  environment["PWD"] = std::filesystem::current_path();
-  return true;
-}
-
-bool Job::prepare(AgentTask& task) {
+std::optional<StartFailure> Job::prepare(AgentTask& task) {
   task.environment = environment_of_process();
-  if (!enter_folder(task.environment)) return false;
   for (const std::string& name : apply_exports(task.environment, options_.exports)) {
     output_.note("tutti run: -x " + name + ": not set here, so the ranks do not have it either\n");
   }
   provide_token(task.environment);
-  Result<MeetingPlace> meeting_place = open_meeting_place(task.environment, loopback);
-  Status problem = meeting_place.status();
-  if (problem.ok()) problem = output_.open(*options_.placement.ranks);
-  if (!problem.ok()) {
-    output_.note("tutti run: " + problem.message() + "\n");
-    return false;
+  task.program = options_.program;
+  task.input = STDIN_FILENO;
+  task.merge_stderr = options_.output.merge_stderr;
+  task.binding = options_.binding;
+  task.mpi_variables = options_.mpi_env;
+  task.kill_grace = options_.kill_grace;
+
+  Result<HostPlan> plan = plan_hosts(options_, task.environment);
+  if (!plan.ok()) return StartFailure{exit_usage, plan.status().message()};
+  if (!plan->remark.empty()) on_note(plan->remark);
+  if (plan->ranks) {
+    if (auto failure = set_ranks(*plan->ranks)) return failure;
   }
+  if (plan->hosts.empty()) return prepare_here(task);
+  agents_ =
+      std::make_unique<Hosts>(io_, static_cast<HostsEvents&>(*this), options_, *std::move(plan), defaults_);
+  return {};
+}
+
+// Prepares a job all of whose ranks run on this machine, as children of this process.
+std::optional<StartFailure> Job::prepare_here(AgentTask& task) {
+  agents_ = std::make_unique<Agent>(io_, static_cast<AgentEvents&>(*this), defaults_);
+  if (auto failure = enter_folder(task.environment)) return failure;
+  Result<MeetingPlace> meeting_place = open_meeting_place(task.environment, loopback);
+  if (!meeting_place.ok()) return StartFailure{exit_failure, meeting_place.status().message()};
   meeting_place_ = *std::move(meeting_place);
 
   JobPlace place;
@@ -93,28 +101,44 @@ bool Job::prepare(AgentTask& task) {
   place.master_address = meeting_place_.address;
   place.master_port = meeting_place_.master_port;
   set_job_variables(task.environment, place);
-  task.program = options_.program;
-  task.ranks.resize(static_cast<std::size_t>(*options_.placement.ranks));
+  task.ranks.resize(static_cast<std::size_t>(ranks_));
   std::iota(task.ranks.begin(), task.ranks.end(), 0);
-  task.world_size = running_ = *options_.placement.ranks;
-  task.input = STDIN_FILENO;
-  task.merge_stderr = options_.output.merge_stderr;
-  task.binding = options_.binding;
-  task.mpi_variables = options_.mpi_env;
-  task.kill_grace = options_.kill_grace;
-  return true;
+  task.world_size = ranks_;
+  return {};
+}
+
+// Changes this process's working folder, which the ranks inherit. So a relative path in a variable
+// (TUTTI_TOKEN_FILE) names the same file for this process and the ranks.
+std::optional<StartFailure> Job::enter_folder(Environment& environment) {
+  if (options_.folder.empty()) return {};
+  if (chdir(options_.folder.c_str()) != 0) {
+    return StartFailure{exit_failure, "--wdir " + options_.folder + ": " + std::strerror(errno)};
+  }
+  environment["PWD"] = std::filesystem::current_path();
+  return {};
+}
+
+std::optional<StartFailure> Job::set_ranks(int ranks) {
+  ranks_ = running_ = ranks;
+  const Status status = output_.open(ranks);
+  if (!status.ok()) return StartFailure{exit_failure, status.message()};
+  return {};
+}
+
+void Job::on_placed(int ranks) {
+  if (const auto failure = set_ranks(ranks)) on_start_failure(*failure);
 }
 
 void Job::on_start_failure(const StartFailure& failure) {
   output_.note("tutti run: " + failure.message + "\n");
   failure_ = failure.exit_status;
-  agent_->stop();
+  agents_->stop();
 }
 
 void Job::on_output(int rank, Stream stream, std::string_view bytes) {
   output_.write(rank, stream, bytes);
   end_unread();
-  if (output_.backlog() >= most_backlog) agent_->set_reading(false);
+  if (output_.backlog() >= most_backlog) agents_->set_reading(false);
 }
 
 // Ends the job if nobody reads its output any more (`tutti run ... | head`). Prints no message. The job's
@@ -122,7 +146,7 @@ void Job::on_output(int rank, Stream stream, std::string_view bytes) {
 void Job::end_unread() {
   if (ending_signal_ || !output_.unread()) return;
   ending_signal_ = SIGPIPE;
-  agent_->stop();
+  agents_->stop();
 }
 
 void Job::on_exit(const RankExit& exit) {
@@ -138,7 +162,7 @@ void Job::on_exit(const RankExit& exit) {
   if (is_consequence()) return;
   if (!failure_) failure_ = status.signal != 0 ? exit_signal_base + status.signal : status.code;
   report_failure(exit);
-  if (!options_.enable_recovery) agent_->stop();
+  if (!options_.enable_recovery) agents_->stop();
 }
 
 // Returns whether a rank's failure merely follows from an earlier failure, or from a request to end the job.
@@ -146,14 +170,31 @@ bool Job::is_consequence() const { return ending_signal_ || (failure_ && !option
 
 void Job::report_failure(const RankExit& exit) {
   RankFailure failure{
-      .rank = exit.rank, .host = agent_->host_of(exit.rank), .pid = exit.pid, .status = exit.status};
-  if (options_.enable_recovery && running_ > 0) failure.others = "the others continue";
-  if (!options_.enable_recovery && *options_.placement.ranks > 1)
-    failure.others = "the others are being ended";
+      .rank = exit.rank, .host = agents_->host_of(exit.rank), .pid = exit.pid, .status = exit.status};
+  failure.others = what_others_do();
   failure.stream = options_.output.merge_stderr ? "output" : "stderr";
   failure.last_lines = output_.last_lines(exit.rank);
+  failure.by_agent = meeting_place_.store == nullptr;
   output_.note(failure_report(failure));
 }
+
+std::string Job::what_others_do() const {
+  if (options_.enable_recovery) return running_ > 0 ? "the others continue" : "";
+  return ranks_ > 1 ? "the others are being ended" : "";
+}
+
+// A lost host is the failure of each of its ranks.
+void Job::on_lost(const std::string& host, std::span<const int> ranks, const std::string& why) {
+  for (const int rank : ranks) output_.finish(rank);
+  running_ -= static_cast<int>(ranks.size());
+  all_succeeded_ = false;
+  output_.note(lost_report({.host = host, .ranks = ranks, .why = why, .others = what_others_do()}));
+  if (is_consequence()) return;
+  if (!failure_) failure_ = exit_failure;
+  if (!options_.enable_recovery) agents_->stop();
+}
+
+void Job::on_note(const std::string& text) { output_.note("tutti run: " + text + "\n"); }
 
 void Job::on_done() {
   done_ = true;
@@ -170,18 +211,18 @@ void Job::await_signals() {
 
 void Job::on_signal(int number) {
   if (number == SIGTSTP) {
-    agent_->signal(SIGSTOP);  // the ranks' sessions have no terminal, so SIGTSTP would stop no rank
+    agents_->signal(SIGSTOP);  // the ranks' sessions have no terminal, so SIGTSTP would stop no rank
   } else if (!ends_job(number)) {
-    agent_->signal(number);
+    agents_->signal(number);
   } else if (done_) {
     io_.stop();  // all ranks have ended, and only the reader of our output is awaited
   } else if (ending_signal_) {
-    agent_->kill();
+    agents_->kill();
     output_.discard_backlog();
   } else {
     ending_signal_ = number;
     output_.note(std::string("tutti run: ") + strsignal(number) + ": ending the ranks\n");
-    agent_->stop(number);
+    agents_->stop(number);
   }
 }
 

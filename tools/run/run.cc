@@ -44,8 +44,6 @@ int run_command(const Arguments& arguments) {
   const auto parsed = parse_run_options(arguments);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   const RunOptions& options = std::get<RunOptions>(parsed);
-  if (!options.placement.ranks)
-    return usage_error("tutti run", "-n N, the number of ranks, is required; -n auto counts processors");
   choose_interfaces(options);
   return launch(options);
 }
