@@ -186,6 +186,10 @@ void warn_of(const std::vector<std::string>& ignored) {
 
 }  // namespace
 
+std::string folder_of(const RunOptions& options) {
+  return options.folder.empty() ? std::filesystem::current_path() : std::filesystem::absolute(options.folder);
+}
+
 std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
   CLI::App app(
       "Starts a program as N ranks, on this machine or on several hosts, and serves the store at which\n"

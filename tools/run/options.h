@@ -53,6 +53,9 @@ struct RunOptions {
   std::vector<std::string> program;
 };
 
+// Returns the absolute path of the folder in which the ranks start.
+std::string folder_of(const RunOptions& options);
+
 // Returns the options. If the command must end at once (--help or a wrong option), prints the help or the
 // error and returns the exit status instead.
 std::variant<RunOptions, int> parse_run_options(const Arguments& arguments);

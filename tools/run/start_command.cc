@@ -12,10 +12,17 @@ const std::string replace_shell = "exec";
 // answer.
 const std::vector<std::string> unattended = {"-x", "-n", "-o", "BatchMode=yes"};
 
-// Returns the word in a form that any login shell takes as this one word.
+void append(std::vector<std::string>& words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
 std::string shell_word(const std::string& word) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@+:,./-_";
-  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return word;
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@+:,./-_=";
+  // A shell may take `=` at the beginning of a word for something else.
+  if (!word.empty() && word.front() != '=' && word.find_first_not_of(plain) == word.npos) return word;
   std::string quoted = "'";
   for (const char character : word) {
     if (character == '\'') {
@@ -26,12 +33,6 @@ std::string shell_word(const std::string& word) {
   }
   return quoted + "'";
 }
-
-void append(std::vector<std::string>& words, const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-}
-
-}  // namespace
 
 std::vector<std::string> StartCommand::words(const std::string& host, const std::string& user,
                                              const std::vector<std::string>& words) const {

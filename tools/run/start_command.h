@@ -25,6 +25,9 @@ struct StartCommand {
                                  const std::vector<std::string>& words) const;
 };
 
+// Returns the word in a form that any login shell takes as this one word.
+std::string shell_word(const std::string& word);
+
 // Returns what a user can type to see why a command of `StartCommand::words` does not reach its host. It runs
 // `true` there, and unlike the command it may ask questions (a password, an unknown host key).
 std::string trial_by_hand(const std::vector<std::string>& command);
