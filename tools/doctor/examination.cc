@@ -29,8 +29,9 @@ constexpr int looks_at_clock = 3;
 
 double seconds_of(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-Environment environment_of_job() {
+Environment environment_of_job(const RunOptions& options) {
   Environment environment = environment_of_process();
+  apply_exports(environment, options.exports);
   provide_token(environment);
   return environment;
 }
@@ -65,7 +66,7 @@ Progress::State progress_of(const Examined& examined) {
 Examination::Examination(const RunOptions& options, std::vector<LocatedHost> hosts, const StartCommand& way)
     : options_(options),
       located_(std::move(hosts)),
-      environment_(environment_of_job()),
+      environment_(environment_of_job(options)),
       pass_(random_hex(pass_bytes / 2)),
       signals_(io_),
       progress_(
@@ -134,7 +135,10 @@ void Examination::begin_more() {
 
 void Examination::begin(std::size_t host) {
   ++beginning_;
-  ProbeCommand command{.what = "begin", .host = static_cast<std::uint32_t>(host), .pass = pass_};
+  ProbeCommand command{.what = "begin",
+                       .host = static_cast<std::uint32_t>(host),
+                       .pass = pass_,
+                       .folder = folder_of(options_)};
   const auto addresses = call_back_addresses({&located_[host], 1}, options_.call_back);
   if (addresses.ok()) {
     for (const SocketAddress& address : *addresses) command.addresses.push_back(address.host());

@@ -18,26 +18,26 @@ struct ClockOffset {
 };
 
 struct ExaminedHost {
-  std::string name;
-  std::optional<HostFacts> facts;  // empty if its probe has not reported them
-  std::string problem;  // why the host did not come up, or was lost later; empty if all went well
-  Usage usage;          // if there are facts
-  std::optional<ClockOffset> clock;
+  std::string name = {};
+  std::optional<HostFacts> facts = {};  // empty if its probe has not reported them
+  std::string problem = {};  // why the host did not come up, or was lost later; empty if all went well
+  Usage usage = {};          // if there are facts
+  std::optional<ClockOffset> clock = {};
 };
 
 // `Connection` is what one host has found out about the ways to another.
 struct Connection {
   std::size_t from = 0;
   std::size_t to = 0;
-  std::vector<Path> paths;
+  std::vector<Path> paths = {};
 };
 
 // `Examined` is all that the probes have found out.
 struct Examined {
-  std::vector<ExaminedHost> hosts;
-  std::vector<Connection> connections;  // of the pairs that were tested, in both directions
-  std::string doubt;                    // about the address at which ranks would meet; empty if there is none
-  bool all_pairs = true;                // false if there are too many hosts
+  std::vector<ExaminedHost> hosts = {};
+  std::vector<Connection> connections = {};  // of the pairs that were tested, in both directions
+  std::string doubt = {};  // about the address at which ranks would meet; empty if there is none
+  bool all_pairs = true;   // false if there are too many hosts
 };
 
 }  // namespace tutti::tools::doctor

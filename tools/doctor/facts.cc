@@ -59,11 +59,10 @@ std::uint64_t soft_limit(decltype(RLIMIT_NOFILE) resource) {
 }
 
 int bits_of(const sockaddr* mask) {
-  const auto* bytes = mask->sa_family == AF_INET
-                          ? reinterpret_cast<const unsigned char*>(
-                                &reinterpret_cast<const sockaddr_in*>(mask)->sin_addr)
-                          : reinterpret_cast<const unsigned char*>(
-                                &reinterpret_cast<const sockaddr_in6*>(mask)->sin6_addr);
+  const auto* bytes =
+      mask->sa_family == AF_INET
+          ? reinterpret_cast<const unsigned char*>(&reinterpret_cast<const sockaddr_in*>(mask)->sin_addr)
+          : reinterpret_cast<const unsigned char*>(&reinterpret_cast<const sockaddr_in6*>(mask)->sin6_addr);
   int bits = 0;
   for (int i = 0; i < (mask->sa_family == AF_INET ? 4 : 16); ++i) bits += std::popcount(bytes[i]);
   return bits;

@@ -17,19 +17,20 @@ namespace tutti::tools::doctor {
 inline constexpr std::size_t longest_line = std::size_t{1} << 20;
 
 struct ProbeCommand {
-  std::string what;                    // "begin", "clock", "routes" or "test"
-  std::uint32_t host = 0;              // begin: the number of the probe's host
-  std::string pass;                    // begin: what the probes of this run show each other
-  std::vector<std::string> addresses;  // begin: the launcher's; routes: any
-  std::vector<Target> targets;         // test
+  std::string what = {};                    // "begin", "clock", "routes" or "test"
+  std::uint32_t host = 0;                   // begin: the number of the probe's host
+  std::string pass = {};                    // begin: what the probes of this run show each other
+  std::string folder = {};                  // begin: in which a job would start its ranks
+  std::vector<std::string> addresses = {};  // begin: the launcher's; routes: any
+  std::vector<Target> targets = {};         // test
 };
 
 struct ProbeAnswer {
-  std::string problem;  // empty if the command was carried out
-  HostFacts facts;
-  std::int64_t clock_ns = 0;        // since 1970
-  std::vector<std::string> routes;  // for each address the one from which packets leave; may be empty
-  std::vector<Path> paths;          // one for each target
+  std::string problem = {};  // empty if the command was carried out
+  HostFacts facts = {};
+  std::int64_t clock_ns = 0;             // since 1970
+  std::vector<std::string> routes = {};  // for each address the one from which packets leave; may be empty
+  std::vector<Path> paths = {};          // one for each target
 };
 
 // The lines end without a newline.

@@ -8,7 +8,7 @@ namespace tutti::tools::doctor {
 // A `Target` is where the probe of a host listens.
 struct Target {
   std::uint32_t host = 0;  // its number among the hosts
-  std::string address;
+  std::string address = {};
   std::uint16_t port = 0;
 };
 
@@ -23,11 +23,11 @@ enum class Outcome {
 
 // A `Path` is what a probe has found out about one address of another host.
 struct Path {
-  std::string from;  // the address from which packets leave; empty if that is not known
-  std::string to;
+  std::string from = {};  // the address from which packets leave; empty if that is not known
+  std::string to = {};
   std::uint16_t port = 0;
   Outcome outcome = Outcome::failed;
-  std::string error;
+  std::string error = {};
 
   // These have a meaning if the host was reached.
   double round_trip_us = 0;

@@ -1,8 +1,10 @@
 #include "tools/doctor/probe.h"
 
 #include <chrono>
+#include <filesystem>
 #include <iostream>
 #include <optional>
+#include <system_error>
 
 #include <signal.h>
 
@@ -77,6 +79,8 @@ ProbeAnswer Probe::begin(const ProbeCommand& command) {
   for (const std::string& address : command.addresses) {
     if (answer.facts.route.empty()) answer.facts.route = route_to(address);
   }
+  std::error_code ignored;
+  answer.facts.has_folder = std::filesystem::is_directory(command.folder, ignored);
   listen(answer.facts, *config);
   responder_->start();
   return answer;

@@ -7,6 +7,7 @@
 #include <asio/write.hpp>
 
 #include "core/shown.h"
+#include "tools/run/host_commands.h"
 #include "tools/run/report.h"
 #include "tools/run/spawn.h"
 
@@ -18,6 +19,12 @@ constexpr std::chrono::seconds longest_answer(90);
 // The time in which a probe ends after its input.
 constexpr std::chrono::seconds longest_end(5);
 constexpr std::size_t most_said = 1000;
+
+// The probe starts in a folder that every host has.
+RunOptions anywhere(RunOptions options) {
+  options.folder = "/";
+  return options;
+}
 
 HostPlan plan_for(const LocatedHost& host, const StartCommand& way) {
   HostPlan plan;
@@ -33,7 +40,8 @@ RemoteProbe::RemoteProbe(asio::io_context& io, const RunOptions& options, const 
                          const StartCommand& way, const SpawnDefaults& defaults)
     : io_(io),
       host_(host.listed.name),
-      job_(io, static_cast<HostsEvents&>(*this), options, plan_for(host, way), defaults),
+      tutti_(HostCommands(way, options.prefix).path_on(host)),
+      job_(io, static_cast<HostsEvents&>(*this), anywhere(options), plan_for(host, way), defaults),
       commands_(io),
       patience_(io) {}
 
@@ -44,8 +52,7 @@ void RemoteProbe::start(const Environment& environment) {
   if (!open_pipe(input_, output)) return fail("no pipe to its probe can be opened");
   commands_.assign(output.release());
   AgentTask task;
-  // The agent runs the program in its own process's image, wherever tutti is installed there.
-  task.program = {"/proc/self/exe", "doctor", "--probe"};
+  task.program = {tutti_, "doctor", "--probe"};
   task.environment = environment;
   task.input = input_.get();
   job_.start(task);

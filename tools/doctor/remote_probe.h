@@ -56,6 +56,7 @@ class RemoteProbe final : private HostsEvents {
 
   asio::io_context& io_;
   const std::string host_;
+  const std::string tutti_;  // its path on the host
   Hosts job_;
   Descriptor input_;                         // the end of the pipe from which the job reads
   asio::posix::stream_descriptor commands_;  // and the end into which this object writes

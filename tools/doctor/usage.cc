@@ -23,7 +23,9 @@ constexpr std::size_t most_targets = 8;
 std::vector<Interface> interfaces_of(const HostFacts& facts) {
   std::vector<Interface> interfaces;
   for (const InterfaceFacts& one : facts.interfaces) {
-    Interface interface{.name = one.name, .loopback = one.loopback, .addresses = {}};
+    Interface interface {
+      .name = one.name, .loopback = one.loopback, .addresses = {}
+    };
     for (const AddressFacts& address : one.addresses) {
       if (const auto parsed = parse_address(address.address, 0)) interface.addresses.push_back(*parsed);
     }

@@ -15,8 +15,8 @@ namespace tutti::tools::doctor {
 
 // `Usage` says where the ranks of a host would listen in a job.
 struct Usage {
-  std::vector<std::string> addresses;  // one for each interface that is used
-  std::string problem;                 // why there are none: TUTTI_SOCKET_IFNAME matches nothing
+  std::vector<std::string> addresses = {};  // one for each interface that is used
+  std::string problem = {};                 // why there are none: TUTTI_SOCKET_IFNAME matches nothing
 };
 
 // Returns where a job would meet whose rank 0 is on the host `first`. `peers` are literal addresses of the
@@ -24,7 +24,8 @@ struct Usage {
 Result<MeetingAddress> meeting_of(const HostFacts& first, const std::vector<std::string>& peers,
                                   const std::vector<std::string>& routes);
 
-// Returns what a host uses if packets to the meeting place leave from its address `route`, which may be empty.
+// Returns what a host uses if packets to the meeting place leave from its address `route`, which may be
+// empty.
 Usage usage_of(const HostFacts& facts, const std::string& route);
 
 // Returns the interface that has the address, or null.
