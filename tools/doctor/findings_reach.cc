@@ -54,12 +54,15 @@ std::string filter_mend(const Examined& examined) {
 void add_filters_without_match(const Examined& examined, std::vector<Finding>& findings) {
   std::map<std::string, Hosts> problems;
   for (std::size_t host = 0; host < examined.hosts.size(); ++host) {
-    const std::string& problem = examined.hosts[host].usage.problem;
-    if (!problem.empty()) problems[problem].push_back(host);
+    const ExaminedHost& one = examined.hosts[host];
+    if (!one.facts || one.usage.problem.empty()) continue;
+    const std::string choice = one.facts->filter_variable + "=" + one.facts->filter;
+    problems[one.facts->filter.empty() ? one.usage.problem : choice + " chooses no interface"].push_back(
+        host);
   }
   for (const auto& [problem, hosts] : problems) {
-    findings.push_back({.what = "on " + names_of(examined, hosts) + ", " + printable(problem),
-                        .mend = filter_mend(examined)});
+    findings.push_back(
+        {.what = printable(problem) + " on " + names_of(examined, hosts), .mend = filter_mend(examined)});
   }
 }
 

@@ -1,6 +1,5 @@
 #include "tools/doctor/wording.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
@@ -49,6 +48,7 @@ std::string rate_text(double bytes_per_second) {
 }
 
 std::string offset_text(double seconds) {
+  if (std::abs(seconds) < 50e-6) return "0.0 ms";
   if (std::abs(seconds) < 1) return fmt::format("{:+.1f} ms", seconds * 1e3);
   return fmt::format("{:+.1f} s", seconds);
 }
