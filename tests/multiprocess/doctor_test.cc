@@ -190,6 +190,38 @@ TEST_F(Doctor, NamesAHostWithoutSshAndExaminesTheOthers) {
   EXPECT_THAT(report, ContainsRegex("alpha +beta +eth0 -> eth0"));
 }
 
+// The host accepts a login, but its agent cannot connect to the launcher.
+TEST_F(Doctor, NamesAHostThatCannotCallBack) {
+  make_hosts(2);
+  if (absent()) GTEST_SKIP() << hosts().problem();
+  if (!close_direction(hosts(), 1, hosts().desk(), "1024-65535"))
+    GTEST_SKIP() << "no firewall: nft does not work here";
+  const std::string report = examine({"-H", "alpha,beta", "--start-timeout", "5s"}, 1);
+  EXPECT_THAT(report, AllOf(HasSubstr("1 problem:"), HasSubstr("host beta"), HasSubstr("called back"),
+                            HasSubstr("--call-back ADDRESS")));
+}
+
+// Makes a host run other commands in place of its probe.
+TEST_F(Doctor, NamesHostsWhoseProbesFail) {
+  make_hosts(3);
+  if (absent()) GTEST_SKIP() << hosts().problem();
+  const ScratchFolder folder;
+  std::filesystem::copy(tutti_path, folder / "tutti");
+  for (const int host : {1, 2}) {
+    const std::string script = folder / hosts().name(host);
+    std::ofstream(script) << "#!/bin/sh\n[ $1 = doctor ] || exec " << folder / "tutti"
+                          << " \"$@\"\n"
+                          << (host == 1 ? "echo no such luck >&2; exit 3\n" : "echo nonsense; sleep 100\n");
+    std::filesystem::permissions(script, std::filesystem::perms(0755));
+    run_on(host, "mount --bind " + script + " " + tutti_path);
+  }
+  const std::string report = examine({"-H", "alpha,beta,gamma"}, 1);
+  EXPECT_THAT(report, AllOf(HasSubstr("2 problems:"),
+                            HasSubstr("host beta: its probe exited with status 3: no such luck"),
+                            HasSubstr("host gamma: its probe: not a message of tutti doctor")));
+  EXPECT_THAT(report, ContainsRegex("alpha +0\\.1\\.0"));
+}
+
 TEST_F(Doctor, NamesTinyMemlock) {
   make_hosts(2);
   if (absent()) GTEST_SKIP() << hosts().problem();

@@ -152,6 +152,13 @@ std::pair<std::size_t, Hosts> take_most_frequent(std::set<Pair>& pairs) {
   return {most, others};
 }
 
+// Returns the direction between two hosts in which an address that a job would use was not reached.
+Pair failed_direction(const Reaches& reaches, std::size_t one, std::size_t other) {
+  const auto there = reaches.find({other, one});
+  const bool failed = there != reaches.end() && there->second.missing != nullptr;
+  return failed ? Pair(other, one) : Pair(one, other);
+}
+
 void add_separated(const Examined& examined, const Reaches& reaches, std::vector<Finding>& findings) {
   std::set<Pair> separated;
   for (const auto& [pair, reach] : reaches) {
@@ -162,16 +169,16 @@ void add_separated(const Examined& examined, const Reaches& reaches, std::vector
   }
   while (!separated.empty()) {
     const auto [host, others] = take_most_frequent(separated);
-    const auto there = reaches.find({others.front(), host});
-    const auto path = there != reaches.end() ? there : reaches.find({host, others.front()});
+    const Pair pair = failed_direction(reaches, host, others.front());
+    const Path& path = *reaches.at(pair).missing;
     const std::string name = examined.hosts[host].name, rest = names_of(examined, others);
-    findings.push_back(
-        {.what = name + " and " + rest + " cannot connect to each other, in neither direction: " +
-                 examined.hosts[path->first.first].name + " fails " + at(*path->second.missing),
-         .mend = "see `ip route get " + printable(path->second.missing->to) + "` on " +
-                 examined.hosts[path->first.first].name +
-                 " and the firewalls of both; to let connections in: " +
-                 opening_rule(examined, path->first.second, *path->second.missing, {path->first.first})});
+    const std::string from = examined.hosts[pair.first].name;
+    findings.push_back({.what = name + " and " + rest +
+                                " cannot connect to each other, in neither direction: " + from + " fails " +
+                                at(path),
+                        .mend = "see `ip route get " + printable(path.to) + "` on " + from +
+                                " and the firewalls of both; to let connections in: " +
+                                opening_rule(examined, pair.second, path, {pair.first})});
   }
 }
 

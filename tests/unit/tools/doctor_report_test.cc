@@ -20,7 +20,7 @@ TEST(DoctorReport, ShowsHostsInterfacesAndConnections) {
   path_of(examined, 1, 0).largest_packet = 1400;
   examined.hosts[0].facts->rdma = {{.name = "mlx5_0", .active = true}, {.name = "mlx5_1", .active = false}};
   EXPECT_EQ(tables(examined, false),
-            R"(host   tutti                 kernel  cores    memlock  nofile  /dev/shm      clock  GPUs  RDMA
+            R"(host   tutti                 kernel  cores    memlock  nofile  /dev/shm    clock  GPUs  RDMA
 alpha  0.1.0 (3fa92c11d0e4)  6.1.0       4  unlimited    1024  1G of 1G  +0.1 ms     0  mlx5_0 up, mlx5_1 down
 beta   0.1.0 (3fa92c11d0e4)  6.1.0       4  unlimited    1024  1G of 1G  +0.1 ms     0  -
 gamma  not up
@@ -29,9 +29,9 @@ host   interface  address       MTU      speed  used
 alpha  eth0       10.0.0.1/24  1500  10.0 Gb/s  yes
 beta   eth0       10.0.0.2/24  1500  10.0 Gb/s  yes
 
-from   to     over          address                                    round trip  bandwidth        packet
+from   to     over          address                                   round trip  bandwidth        packet
 alpha  beta   eth0 -> eth0  10.0.0.2 port 4000: Connection timed out
-beta   alpha  eth0 -> eth0  10.0.0.1                                        50 us  8.00 Gb/s  1400 of 1500
+beta   alpha  eth0 -> eth0  10.0.0.1                                       50 us  8.00 Gb/s  1400 of 1500
 )");
 }
 
