@@ -25,7 +25,7 @@ namespace tutti {
 // the members are known to have made the same call, the verdict names a member that has made a different one.
 // If no majority is known soon, the verdict names the two calls and blames no rank.
 //
-// Only the driving thread calls these functions. It may do so inside a callback of the mesh.
+// Only the driving thread calls these functions. It may also call them inside a callback of the mesh.
 class Arbitration {
  public:
   Arbitration(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
