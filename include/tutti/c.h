@@ -19,11 +19,10 @@
  *
  * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means that a count, type or root is wrong, or that
  * buffers overlap. TUTTI_ERROR_UNSUPPORTED means that the reduction is not defined on the type. A call with
- * either error does not count as an operation. A collective on device memory may be one that neither tutti
- * nor an added library can carry out (see tutti_memory). Such a collective does count as an operation, and
- * ends with TUTTI_ERROR_UNSUPPORTED on all ranks. Every other failure of a collective, and every timeout or
- * lost peer, makes the whole communicator fail: all its pending and later operations end with that first
- * cause.
+ * either error does not count as an operation. If nothing can carry out a collective on device memory (see
+ * tutti_memory), it does count, and ends with TUTTI_ERROR_UNSUPPORTED on all ranks. Every other failure of a
+ * collective, and every timeout or lost peer, makes the whole communicator fail: all its pending and later
+ * operations end with that first cause.
  *
  * A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
  * communicator open the library together, at the first collective that it carries out. This first collective
@@ -86,9 +85,8 @@ typedef int (*tutti_op_function)(const void* left, const void* right, void* out,
  * that is not commutative is applied in rank order. */
 TUTTI_C_API int tutti_op_create_user(const char* name, tutti_op_function function, int commutative,
                                      void* state, tutti_op* op);
-/* Frees an operation. A user operation must live until all collectives that use it have ended. A
- * premultiplied sum may be freed once all collectives that use it have been issued. Null and the built-in
- * operations are ignored. */
+/* Frees an operation. Null and the built-in operations are ignored. A user operation must live until all
+ * collectives that use it have ended, and a premultiplied sum until all of them have been issued. */
 TUTTI_C_API void tutti_op_free(tutti_op op);
 
 /* ---- Meeting ---- */
@@ -211,11 +209,10 @@ TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* 
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
 /* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, a collective copies
- * nothing in or out if two conditions hold: its buffers lie in such memory on all ranks, and `count` elements
- * have 128 KiB or more (see Communicator::allocate). Other ranks then write into this memory during the
- * operation, and may still finish a piece of 32 KiB after a failure. Fails with
- * TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host lacks memory. Collective and blocking. Ranks may pass
- * different sizes. */
+ * nothing in or out if `count` elements have 128 KiB or more and its buffers lie in such memory on all ranks
+ * (see Communicator::allocate). Other ranks then write into this memory during the operation, and may still
+ * finish a piece of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host
+ * lacks memory. Collective and blocking. Ranks may pass different sizes. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
 /* Does the same in the memory that `options` name (null: the host's). Memory of a device is zeroed, and
  * registered with the library that carries out collectives there. Ranks may name different devices. Errors
@@ -228,9 +225,8 @@ TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
 /* Returns 1 if other ranks can access the memory directly, or if a library has registered the memory of a
  * device; else 0. */
 TUTTI_C_API int tutti_allocation_registered(const tutti_allocation* allocation);
-/* Frees this rank's handle. Memory of the host is freed soon after all ranks have freed theirs. Memory of a
- * device is freed at once, so nothing may use it any more, and the call may wait for the device. Null is
- * ignored. */
+/* Frees this rank's handle; null is ignored. Memory of the host is freed soon after all ranks have freed
+ * theirs. Memory of a device is freed at once, and must not be in use. That may wait for the device. */
 TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 /* Registers the program's own memory with the transports. Transports that can write into a peer's memory then
  * receive large messages in this memory without copies. For other transports this changes nothing. Only this
@@ -313,8 +309,7 @@ typedef struct tutti_call_options {
 TUTTI_C_API int tutti_all_reduce(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                  tutti_work** work);
-/* Like tutti_all_reduce, but only `root` gets the result. Other ranks ignore `out`; in place, it stays
- * unchanged. */
+/* Like tutti_all_reduce, but only `root` gets the result. Other ranks ignore `out` and do not change it. */
 TUTTI_C_API int tutti_reduce(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, int root, const tutti_call_options* options, tutti_work** work);
 /* Copies the root's `count` elements to all ranks. */
