@@ -307,6 +307,7 @@ TEST_F(Nccl, RanksThatShareADeviceAreNamedBeforeNcclStarts) {
     EXPECT_THAT(refused.message(), HasSubstr(comm.describe(0) + " and " + comm.describe(2) +
                                              " use the same device, 0000:00:00.0; "
                                              "NCCL needs a device for each rank"));
+    EXPECT_EQ(refused.peer(), 2);
   });
   EXPECT_EQ(fake_nccl().initialized, 0);
 }

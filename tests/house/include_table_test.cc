@@ -150,8 +150,8 @@ TEST(IncludeTable, EveryIncludeNamesAFileOfTheTree) {
   }
 }
 
-// tutti is built without CUDA and NCCL. Only the tests that compare tutti's declarations with their headers may
-// include these, and are compiled without them, too.
+// tutti is built without CUDA and NCCL. Only the tests that compare tutti's declarations with their headers
+// may include these, and are compiled without them, too.
 TEST(IncludeTable, NoHeaderOfCudaOrNcclIsNeeded) {
   for (const SourceFile& file : source_tree()) {
     const bool compares = file.path == "tests/unit/transport/cuda_header_test.cc" ||
