@@ -53,7 +53,8 @@ mount --bind "$1/hosts" /etc/hosts
 mount --bind "$1/etc" /etc/slurm
 hostname "$2"
 mkdir -m 755 /run/munge /run/slurmctld /run/slurmd
-touch /run/gpu0 /run/gpu1
+mknod /run/gpu0 c 1 3
+mknod /run/gpu1 c 1 5
 /usr/sbin/munged --foreground --key-file "$1/munge.key" --seed-file /run/munge.seed &
 until test -S /run/munge/munge.socket.2; do sleep 0.02; done
 if test "$2" = n01; then /usr/sbin/slurmctld -D & fi
