@@ -19,7 +19,7 @@ namespace {
 // More start commands at the same time would mostly wait for processors and for descriptors.
 constexpr std::ptrdiff_t most_starting = 64;
 // The end of the start commands is looked for this often.
-constexpr std::chrono::milliseconds look_pause(10);
+constexpr std::chrono::milliseconds commands_pause(10);
 
 void set_variables(google::protobuf::RepeatedPtrField<record::Variable>& variables,
                    const Environment& environment) {
@@ -318,7 +318,7 @@ void Hosts::await_commands() {
   const bool running =
       std::ranges::any_of(agents_, [](const auto& agent) { return agent->start_command_runs(); }) ||
       !std::ranges::all_of(visits_, [](const auto& visit) { return visit->is_over(); });
-  commands_timer_.expires_after(running ? look_pause : std::chrono::milliseconds(0));
+  commands_timer_.expires_after(running ? commands_pause : std::chrono::milliseconds(0));
   commands_timer_.async_wait([this, running](const asio::error_code& error) {
     if (error) return;
     if (running) return await_commands();
