@@ -4,13 +4,14 @@
 #include <chrono>
 #include <utility>
 
+#include <tools/run/link.pb.h>
+
 #include <tutti/config.h>
 
 #include "core/random.h"
 #include "core/shown.h"
 #include "tools/command_line.h"
 #include "tools/run/environment.h"
-#include "tools/run/link.pb.h"
 #include "tools/run/link_limits.h"
 
 namespace tutti::tools {
