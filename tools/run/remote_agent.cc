@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sys/socket.h>
+#include <tools/run/link.pb.h>
 
 #include <tutti/config_values.h>
 #include <tutti/types.h>
@@ -11,7 +12,6 @@
 
 #include "core/shown.h"
 #include "tools/command_line.h"
-#include "tools/run/link.pb.h"
 #include "tools/run/link_limits.h"
 #include "tools/run/task_record.h"
 
