@@ -4,6 +4,8 @@
 #include <system_error>
 #include <utility>
 
+#include "rendezvous/launch/environment.h"
+
 namespace tutti::tools {
 namespace {
 
@@ -33,11 +35,19 @@ std::vector<std::string> HostCommands::end(const LocatedHost& host, const std::s
   return run(host, {"agent", "--end", job});
 }
 
-std::vector<std::string> HostCommands::run(const LocatedHost& host, std::vector<std::string> words) const {
-  words.insert(words.begin(), path_on(host));
+Environment HostCommands::environment(const LocatedHost& host) const {
+  return way_to(host).environment(environment_of_process());
+}
+
+StartCommand HostCommands::way_to(const LocatedHost& host) const {
   StartCommand way = way_;
   if (host.is_here) way.way = StartCommand::Way::here;
-  return way.words(host.listed.name, host.listed.user, words);
+  return way;
+}
+
+std::vector<std::string> HostCommands::run(const LocatedHost& host, std::vector<std::string> words) const {
+  words.insert(words.begin(), path_on(host));
+  return way_to(host).words(host.listed.name, host.listed.user, words);
 }
 
 }  // namespace tutti::tools

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/launch/launch.h"
 #include "tools/run/host_lookup.h"
 #include "tools/run/start_command.h"
 
@@ -25,8 +26,11 @@ class HostCommands {
                                  const std::vector<std::string>& endpoints) const;
   // Returns the command that ends what is left of the job on the host.
   std::vector<std::string> end(const LocatedHost& host, const std::string& job) const;
+  // Returns the environment for these commands.
+  Environment environment(const LocatedHost& host) const;
 
  private:
+  StartCommand way_to(const LocatedHost& host) const;
   std::vector<std::string> run(const LocatedHost& host, std::vector<std::string> words) const;
 
   StartCommand way_;

@@ -4,13 +4,14 @@
 #include <chrono>
 #include <utility>
 
+#include <tools/run/link.pb.h>
+
 #include <tutti/config.h>
 
 #include "core/random.h"
 #include "core/shown.h"
 #include "tools/command_line.h"
 #include "tools/run/environment.h"
-#include "tools/run/link.pb.h"
 #include "tools/run/link_limits.h"
 
 namespace tutti::tools {
@@ -88,7 +89,8 @@ StarterTask Hosts::starter_task(const LocatedHost& host, std::uint32_t number, D
           .agent_path = commands_.path_on(host),
           .tries_again = !host.is_here,
           .deadline = deadline,
-          .defaults = defaults_};
+          .defaults = defaults_,
+          .environment = commands_.environment(host)};
 }
 
 void Hosts::start_agents() {
@@ -245,7 +247,8 @@ void Hosts::on_done(RemoteAgent& agent) {
 
 // A loss is reported before the exits that are held back, since it may be their cause.
 void Hosts::on_lost(RemoteAgent& agent, const std::string& why) {
-  visits_.push_back(std::make_unique<Visit>(commands_.end(agent.host(), job_), defaults_));
+  visits_.push_back(std::make_unique<Visit>(commands_.end(agent.host(), job_),
+                                            commands_.environment(agent.host()), defaults_));
   if (ranks_may_run_) {
     events_.on_lost(agent.name(), agent.living_ranks(), why);
   } else if (!stopping_) {

@@ -155,10 +155,9 @@ void Job::on_exit(const RankExit& exit) {
   --running_;
   if (status.success()) {
     // A rank has succeeded, so the job has survived its earlier failures.
-    if (options_.enable_recovery && !std::exchange(any_succeeded_, true)) failure_.reset();
+    if (++succeeded_ == 1 && options_.enable_recovery) failure_.reset();
     return;
   }
-  all_succeeded_ = false;
   if (ending_ || ending_signal_) return;  // a failure that follows from an earlier one, or from a request
   if (!failure_) failure_ = status.signal != 0 ? exit_signal_base + status.signal : status.code;
   report_failure(exit);
@@ -194,7 +193,6 @@ std::string Job::what_others_do(bool survives) const {
 void Job::on_lost(const std::string& host, std::span<const int> ranks, const std::string& why) {
   for (const int rank : ranks) output_.finish(rank);
   running_ -= static_cast<int>(ranks.size());
-  all_succeeded_ = false;
   const std::string others = what_others_do(options_.enable_recovery);
   output_.note(lost_report({.host = host, .ranks = ranks, .why = why, .others = others}));
   if (ending_ || ending_signal_) return;
@@ -236,7 +234,8 @@ void Job::on_signal(int number) {
 
 int Job::exit_status() const {
   if (failure_) return *failure_;
-  if (ending_signal_ && !all_succeeded_) return exit_signal_base + *ending_signal_;
+  const bool all_succeeded = succeeded_ > 0 && succeeded_ == ranks_;
+  if (ending_signal_ && !all_succeeded) return exit_signal_base + *ending_signal_;
   return output_.lost() ? exit_output_lost : 0;
 }
 
