@@ -10,20 +10,24 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).resolve().parent
 NETWORK = "10.244.0."
 NAME_SERVER = NETWORK + "1"
 DOMAIN = "default.svc.cluster.local"
 DEADLINE_SECONDS = 300
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # The first process of all namespaces. It collects orphans that have ended.
 FIRST_PROCESS = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); print('ready', flush=True)\nwhile True: signal.pause()"
 
-# Gives a pod folders of its own, over those of this machine: FOLDER NAME. Prints the number of the process that holds the pod.
+# Gives a pod folders of its own, over those of this machine: FOLDER NAME PROGRAMS. Prints the number of the process that
+# holds the pod. The programs are in /usr/local/bin, as in the image.
 MAKE_POD = r"""
 set -e
 mount -t tmpfs tmpfs "$1"
-for folder in etc home opt; do
+for folder in etc home opt usr/local/bin; do
   mkdir -p "$1/$folder/upper" "$1/$folder/work"
   mount -t overlay overlay -o "lowerdir=/$folder,upperdir=$1/$folder/upper,workdir=$1/$folder/work" "/$folder"
 done
@@ -32,6 +36,7 @@ mount -t tmpfs -o size=64m tmpfs /dev/shm
 mkdir -p /home/tutti /run/sshd
 rm -f /etc/hosts /etc/resolv.conf
 sed -i 's,^root:.*,root:x:0:0:tutti:/home/tutti:/bin/sh,' /etc/passwd
+ln -sf "$3"/* /usr/local/bin
 hostname "$2"
 ip link set lo up
 echo $$
@@ -90,7 +95,7 @@ class Pod:
         self._enter = cluster.folder / name
         layers = cluster.folder / f"{name}.layers"
         layers.mkdir()
-        made = cluster.start(["unshare", "--net", "--uts", "--mount", "sh", "-c", MAKE_POD, "pod", str(layers), name])
+        made = cluster.start(["unshare", "--net", "--uts", "--mount", "sh", "-c", MAKE_POD, "pod", str(layers), name, str(cluster.programs)])
         self._pid = made.stdout.readline().strip()
         if not self._pid:
             raise Unavailable(f"no pods: {made.stderr.read().strip()}")
@@ -114,7 +119,7 @@ class Pod:
 
     def _write_script(self, environment):
         """Writes the script that runs a command in the container."""
-        variables = {"PATH": self.cluster.path, "HOME": "/home/tutti", "HOSTNAME": self.name, **environment}
+        variables = {"PATH": PATH, "HOME": "/home/tutti", "HOSTNAME": self.name, **environment}
         settings = shlex.join(f"{name}={value}" for name, value in variables.items())
         self._enter.write_text(f"""#!/bin/sh
 exec nsenter -t {self._pid} --net --uts --mount -- sh -c 'cd /home/tutti && exec env -i "$@"' - {settings} "$@"
@@ -155,12 +160,11 @@ exec nsenter -t {self._pid} --net --uts --mount -- sh -c 'cd /home/tutti && exec
 class Cluster:
     """A network of pods, with a name server that knows a pod once it is published. Use it in a `with` statement.
 
-    `path` is what PATH begins with in the pods, and `folder` an empty folder.
+    The pods have the programs of the folder `programs`. `folder` is an empty folder, which they share.
     """
 
-    def __init__(self, path, folder):
-        self.folder = Path(folder)
-        self.path = f"{path}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    def __init__(self, programs, folder):
+        self.programs, self.folder = programs, Path(folder)
         self._pods = 0
         self._started = []
         if os.geteuid() != 0:
@@ -209,3 +213,15 @@ class Cluster:
         """Makes the names of the pods known."""
         with open(self._names, "a") as names:
             names.writelines(f"{pod.host_name} {pod.address}\n" for pod in pods)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A cluster whose pods have tutti and the examples. Without one, the test is skipped."""
+    if "LAUNCHER" not in os.environ:
+        pytest.skip("LAUNCHER does not say where the command tutti is")
+    try:
+        with Cluster(Path(os.environ["LAUNCHER"]).parent, tmp_path) as made:
+            yield made
+    except Unavailable as reason:
+        pytest.skip(str(reason))
