@@ -116,6 +116,8 @@ class Pod:
         inside = ["nsenter", "-t", self._pid, "-n", "ip"]
         self.cluster.call(*inside, "addr", "add", f"{self.address}/24", "dev", "eth0")
         self.cluster.call(*inside, "link", "set", "eth0", "up")
+        # A container starts only once its pod has a network.
+        eventually(lambda: "state forwarding" in self.cluster.call("ip", "-d", "link", "show", port), "a network")
 
     def _write_script(self, environment):
         """Writes the script that runs a command in the container."""
@@ -196,9 +198,11 @@ class Cluster:
         return ["nsenter", "-t", self._pid, "--net", "--mount", "--pid", "--", *words]
 
     def call(self, *words):
+        """Runs a command beside the pods, and returns what it prints."""
         done = subprocess.run(self.command(words), capture_output=True, text=True)
         if done.returncode != 0:
             raise Unavailable(f"no pods: {shlex.join(words)}: {done.stderr.strip()}")
+        return done.stdout
 
     def start(self, words):
         process = subprocess.Popen(self.command(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
