@@ -159,6 +159,21 @@ TEST_F(SlurmSteps, EndWhenARankIsKilled) {
   EXPECT_TRUE(all_end("debug_rank"));
 }
 
+TEST_F(SlurmSteps, GoOnWithoutAKilledRank) {
+  Process process = run({"srun", "-n", "4", "./06_survive", "--victim", "1", "--at", "50"});
+  EXPECT_EQ(process.wait(), 128 + SIGKILL) << process.report();
+  EXPECT_THAT(process.out(), HasSubstr("all 3 ranks hold bitwise equal weights")) << process.report();
+}
+
+TEST_F(SlurmSteps, OfAHeterogeneousJobAreOneWorld) {
+  Process process = run({"salloc", "-w", "n01", "-n", "2", ":", "-w", "n02", "-n", "1", "srun",
+                         "--het-group=0,1", "./01_hello"});
+  EXPECT_EQ(process.wait(), 0) << process.report();
+  EXPECT_THAT(process.out(), AllOf(ContainsRegex("rank 1 \\(host n01, pid [0-9]+\\), one of 3"),
+                                   HasSubstr("rank 2 (host n02, ")))
+      << process.report();
+}
+
 using SlurmJobs = SlurmTest;
 
 TEST_F(SlurmJobs, TuttiRunFindsTheHosts) {

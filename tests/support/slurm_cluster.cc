@@ -17,8 +17,8 @@ namespace {
 constexpr std::array names = {"n01", "n02"};
 
 // config_overrides lets a node have two processors on a machine with more. The other settings are those of a
-// small cluster, with generous time limits for messages. Slurm has a plugin for cgroups of version 1 even
-// where it uses no cgroups; unlike that for version 2, it needs no systemd.
+// small cluster, with generous time limits for messages and a quick scheduler. Slurm has a plugin for cgroups
+// of version 1 even where it uses no cgroups; unlike that for version 2, it needs no systemd.
 constexpr const char* slurm_conf = R"(
 ClusterName=tutti
 SlurmctldHost=n01
@@ -30,6 +30,7 @@ SlurmctldPidFile=/run/slurmctld.pid
 SlurmdPidFile=/run/slurmd.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/affinity
+SchedulerParameters=bf_interval=1,sched_min_interval=100000
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 DefMemPerCPU=100
