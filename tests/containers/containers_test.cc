@@ -135,7 +135,9 @@ TEST_F(Containers, WithNetworksOfTheirOwnUseTcp) {
     Process& one = start(0, 1, own + transports, "02_all_reduce", url);
     for (Process* const rank : {&zero, &one}) {
       EXPECT_EQ(rank->wait(), only_shm ? 1 : 0) << rank->report();
-      if (only_shm) EXPECT_THAT(rank->err(), HasSubstr("is in another network namespace"));
+      if (only_shm) {
+        EXPECT_THAT(rank->err(), HasSubstr("is in another network namespace"));
+      }
     }
     EXPECT_EQ(zero.out().find("sum, in place: [2, 1, 10]") == std::string::npos, only_shm);
   }
