@@ -10,20 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-
-SSHD_CONFIG = """Port 2222
-PidFile none
-HostKey /home/tutti/.ssh/id_rsa
-UsePAM no
-UseDNS no
-PasswordAuthentication no
-MaxStartups 200
-"""
-SSH_CONFIG = """Host *
-  Port 2222
-  KnownHostsCommand /usr/bin/sed "s/^/* /" %d/.ssh/id_rsa.pub
-"""
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
 
 
 def manifest(name, kind):
@@ -85,8 +73,8 @@ def give_keys(all_pods, folder, kind):
         pod.write("/home/tutti/.ssh/id_rsa", key.read_text(), 0o600)
         pod.write("/home/tutti/.ssh/id_rsa.pub", public)
         pod.write("/home/tutti/.ssh/authorized_keys", public)
-        pod.write("/etc/ssh/sshd_config", SSHD_CONFIG)
-        pod.write("/etc/ssh/ssh_config.d/tutti.conf", SSH_CONFIG)
+        pod.write("/etc/ssh/sshd_config", (ROOT / "docker/sshd_config").read_text())
+        pod.write("/etc/ssh/ssh_config.d/tutti.conf", (ROOT / "docker/ssh_config").read_text())
 
 
 ECDSA = ["-t", "ecdsa", "-b", "521"]

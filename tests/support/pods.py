@@ -20,7 +20,13 @@ DEADLINE_SECONDS = 300
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # The first process of all namespaces. It collects orphans that have ended.
-FIRST_PROCESS = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); print('ready', flush=True)\nwhile True: signal.pause()"
+FIRST_PROCESS = """
+import signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
 
 # Gives a pod folders of its own, over those of this machine: FOLDER NAME PROGRAMS. Prints the number of the process that
 # holds the pod. The programs are in /usr/local/bin, as in the image.
@@ -95,7 +101,8 @@ class Pod:
         self._enter = cluster.folder / name
         layers = cluster.folder / f"{name}.layers"
         layers.mkdir()
-        made = cluster.start(["unshare", "--net", "--uts", "--mount", "sh", "-c", MAKE_POD, "pod", str(layers), name, str(cluster.programs)])
+        made = cluster.start(["unshare", "--net", "--uts", "--mount", "sh", "-c", MAKE_POD, "pod", str(layers), name,
+                              str(cluster.programs)])
         self._pid = made.stdout.readline().strip()
         if not self._pid:
             raise Unavailable(f"no pods: {made.stderr.read().strip()}")

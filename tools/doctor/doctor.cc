@@ -83,10 +83,8 @@ int doctor_command(const Arguments& arguments) {
   app.add_flag("--all-pairs", report.all_pairs, "Print each pair of hosts, even if there are many");
   declare_way(app, options);
   app.add_flag("--probe", is_probe)->group("");  // is not shown: the agents start this
-  const Result<Translation> translation = translate(arguments, [&app](const std::string& name) {
-    const CLI::Option* option = app.get_option_no_throw(name);
-    return option != nullptr && option->get_items_expected_max() > 0;
-  });
+  const Result<Translation> translation =
+      translate(arguments, [&app](const std::string& name) { return takes_value(app, name); });
   if (!translation.ok()) return usage_error(app, translation.status().message());
   if (const auto status = parse(app, translation->options)) return *status;
   if (!translation->program.empty())

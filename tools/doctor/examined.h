@@ -11,7 +11,7 @@
 
 namespace tutti::tools::doctor {
 
-// `Clock` says how far a host's clock is ahead of ours, in seconds.
+// `ClockOffset` says how far a host's clock is ahead of ours, in seconds.
 struct ClockOffset {
   double ahead = 0;
   double uncertainty = 0;

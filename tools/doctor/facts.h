@@ -9,6 +9,7 @@ namespace tutti::tools::doctor {
 
 inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
+// An address of an interface.
 struct AddressFacts {
   std::string address = {};  // literal
   int prefix = 0;            // the length of the network's part, in bits

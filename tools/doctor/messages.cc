@@ -26,9 +26,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Path, from, to, port, outcome, e
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbeCommand, what, host, pass, folder, addresses, targets)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbeAnswer, problem, facts, clock_ns, routes, paths)
 
-namespace {
-
 using nlohmann::json;
+
+namespace {
 
 // Bytes that are not UTF-8 are replaced: texts of the system may hold any bytes.
 template <class Message>

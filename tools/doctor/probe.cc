@@ -11,7 +11,7 @@
 #include <tutti/address.h>
 
 #include "rendezvous/launch/interfaces.h"
-#include "tools/doctor/path_test.h"
+#include "tools/doctor/path_tester.h"
 #include "tools/doctor/test_socket.h"
 
 namespace tutti::tools::doctor {

@@ -1,20 +1,19 @@
 #include "tools/run/host_options.h"
 
-#include <chrono>
-#include <string>
+#include <optional>
+
+#include "tools/command_line.h"
 
 namespace tutti::tools {
 namespace {
 
-// Returns an error message, which is empty if all is valid.
-std::string check_prefix(const std::string& prefix) {
-  if (prefix.starts_with('/')) return {};
-  return "--prefix needs an absolute path, not `" + prefix + "`";
+std::optional<std::string> parse_absolute_path(const std::string& path) {
+  return path.starts_with('/') ? std::optional(path) : std::nullopt;
 }
 
 }  // namespace
 
-void declare_host_list(CLI::App& app, RunOptions& options) {
+void declare_host_list(CLI::App& app, HostOptions& options) {
   app.add_option("--hostfile", options.hostfile,
                  "The hosts, one on a line: HOST slots=N or HOST:N (also -machinefile, -f)")
       ->type_name("FILE");
@@ -23,7 +22,7 @@ void declare_host_list(CLI::App& app, RunOptions& options) {
       ->allow_extra_args(false);
 }
 
-void declare_way(CLI::App& app, RunOptions& options) {
+void declare_way(CLI::App& app, HostOptions& options) {
   using std::chrono::milliseconds;
   app.option_defaults()->group("The way to the hosts");
   app.add_option("--ssh-port", options.ssh_port, "The port of sshd")
@@ -33,9 +32,9 @@ void declare_way(CLI::App& app, RunOptions& options) {
   app.add_option("--agent", options.agent,
                  "The command that reaches a host, in place of ssh: CMD HOST WORDS...")
       ->type_name("CMD");
-  app.add_option("--prefix", options.prefix, "Where tutti is installed on the hosts: DIR/bin/tutti")
-      ->type_name("DIR")
-      ->check(CLI::Validator(check_prefix, ""));
+  add_converted(app, "--prefix", options.prefix, parse_absolute_path, "an absolute path",
+                "Where tutti is installed on the hosts: DIR/bin/tutti")
+      ->type_name("DIR");
   app.add_option("--call-back", options.call_back,
                  "The address, or the interface, of this machine that the hosts can reach")
       ->type_name("ADDRESS");

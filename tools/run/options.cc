@@ -153,10 +153,8 @@ std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
   declare_ranks(app, options);
   declare_output(app, options, words);
   declare_end(app, options);
-  Result<Translation> translation = translate(arguments, [&app](const std::string& name) {
-    const CLI::Option* option = app.get_option_no_throw(name);
-    return option != nullptr && option->get_items_expected_max() > 0;
-  });
+  Result<Translation> translation =
+      translate(arguments, [&app](const std::string& name) { return takes_value(app, name); });
   if (!translation.ok()) return usage_error(app, translation.status().message());
   if (const auto status = parse(app, translation->options)) return *status;
   if (const std::string problem = understand(std::move(words), *translation, options); !problem.empty())

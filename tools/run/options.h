@@ -8,6 +8,7 @@
 
 #include "tools/commands.h"
 #include "tools/run/binding.h"
+#include "tools/run/host_options.h"
 #include "tools/run/placement.h"
 
 namespace tutti::tools {
@@ -21,22 +22,10 @@ struct OutputOptions {
 };
 
 // `RunOptions` are the options of `tutti run`.
-struct RunOptions {
-  // The hosts, how many ranks each gets, and what their processors are.
-  std::string hostfile;            // empty if it was not given
-  std::vector<std::string> hosts;  // the values of -H
-  PlacementOptions placement;      // `ranks` may be left out only if there are hosts
+struct RunOptions : HostOptions {
+  // How many ranks each host gets, and what their processors are.
+  PlacementOptions placement;  // `ranks` may be left out only if there are hosts
   Binding binding = Binding::none;
-
-  // The way to the hosts. Texts are empty, and the port is 0, if they were not given.
-  int ssh_port = 0;
-  std::string ssh_args;   // words between spaces
-  std::string agent;      // the command in place of ssh, likewise
-  std::string prefix;     // an absolute path
-  std::string call_back;  // an address or an interface
-  std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
-  bool tries_again = true;  // if a host cannot be reached yet
-  std::chrono::nanoseconds lease = std::chrono::seconds(6);
 
   // What the ranks are given.
   std::vector<std::string> exports;  // "VAR", "VAR*" or "VAR=VALUE", as given to -x

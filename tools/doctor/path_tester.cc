@@ -1,4 +1,4 @@
-#include "tools/doctor/path_test.h"
+#include "tools/doctor/path_tester.h"
 
 #include <algorithm>
 #include <array>
