@@ -23,6 +23,11 @@ std::optional<int> parse(CLI::App& app, const Arguments& arguments) {
   }
 }
 
+bool takes_value(const CLI::App& app, const std::string& name) {
+  const CLI::Option* option = app.get_option_no_throw(name);
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
 CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning) {
   const auto number = [](const std::string& text) {
     return text == "auto" ? std::to_string(usable_processors()) : text;

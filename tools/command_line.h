@@ -40,6 +40,9 @@ CLI::Option* add_converted(CLI::App& app, const std::string& name, Value& value,
 void add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& value,
                   std::chrono::nanoseconds least, const std::string& meaning);
 
+// Returns whether `app` has the option `name` ("--wdir"), and the option takes a value.
+bool takes_value(const CLI::App& app, const std::string& name);
+
 // Adds the option -n, the number of ranks. `auto` means one rank for each processor that the ranks can use.
 CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning);
 
