@@ -14,7 +14,7 @@
 namespace tutti::test {
 namespace {
 
-constexpr std::array names = {"n01", "n02"};
+constexpr std::array node_names = {"n01", "n02"};
 
 // config_overrides lets a node have two processors on a machine with more. The other settings are those of a
 // small cluster, with generous time limits for messages and a quick scheduler. Slurm has a plugin for cgroups
@@ -78,16 +78,9 @@ void write_key(const std::string& path) {
   chmod(path.c_str(), 0400);
 }
 
-// Returns the name of the program that a process runs, or an empty text if the process has ended.
-std::string program_of(pid_t pid) {
-  std::string name;
-  std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
-  return name;
-}
-
 }  // namespace
 
-SlurmCluster::SlurmCluster() : network_(static_cast<int>(names.size())) {
+SlurmCluster::SlurmCluster() : network_(static_cast<int>(node_names.size())) {
   problem_ = network_.problem();
   if (problem_.empty()) problem_ = missing();
   if (!problem_.empty()) return;
@@ -112,8 +105,8 @@ std::vector<pid_t> SlurmCluster::pids_of(const std::string& name, int node) cons
 void SlurmCluster::write_files() const {
   std::ofstream hosts(folder_ / "hosts");
   hosts << "127.0.0.1 localhost\n";
-  for (std::size_t node = 0; node < names.size(); ++node) {
-    hosts << network_.address(static_cast<int>(node)) << ' ' << names[node] << '\n';
+  for (std::size_t node = 0; node < node_names.size(); ++node) {
+    hosts << network_.address(static_cast<int>(node)) << ' ' << node_names[node] << '\n';
   }
   write_key(folder_ / "munge.key");
   std::filesystem::create_directory(folder_ / "etc");
@@ -124,10 +117,10 @@ void SlurmCluster::write_files() const {
 }
 
 void SlurmCluster::start_nodes() {
-  for (std::size_t node = 0; node < names.size(); ++node) {
+  for (std::size_t node = 0; node < node_names.size(); ++node) {
     nodes_.emplace_back(network_.on(
         static_cast<int>(node), {"unshare", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child",
-                                 "sh", "-c", init, "init", folder_.path(), names[node]}));
+                                 "sh", "-c", init, "init", folder_.path(), node_names[node]}));
   }
 }
 

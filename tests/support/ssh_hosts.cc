@@ -12,7 +12,7 @@ namespace tutti::test {
 namespace {
 
 constexpr const char* server = "/usr/sbin/sshd";
-constexpr std::array names = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"};
+constexpr std::array host_names = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"};
 
 std::string missing_program() {
   for (const char* const program : {server, "/usr/bin/ssh", "/usr/bin/ssh-keygen"}) {
@@ -26,13 +26,6 @@ void make_key(const std::string& path) {
   if (process.wait() != 0) throw std::runtime_error(process.report());
 }
 
-// Returns the name of the program that a process runs, or an empty text if the process has ended.
-std::string program_of(pid_t pid) {
-  std::string name;
-  std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
-  return name;
-}
-
 }  // namespace
 
 SshHosts::SshHosts(int count, int cards) : count_(count), network_(count + 1, cards) {
@@ -44,7 +37,7 @@ SshHosts::SshHosts(int count, int cards) : count_(count), network_(count + 1, ca
 }
 
 std::string SshHosts::name(int host) const {
-  return host == desk() ? "desk" : names.at(static_cast<std::size_t>(host));
+  return host == desk() ? "desk" : host_names.at(static_cast<std::size_t>(host));
 }
 
 // `ip netns exec` has made a mount namespace for the command, so these mounts end with it.
