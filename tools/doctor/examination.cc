@@ -41,7 +41,7 @@ Environment environment_of_job(const RunOptions& options) {
 std::size_t hosts_at_once(const Environment& environment) {
   const Result<Config> config = Config::from_values(environment);
   if (!config.ok() || !config->port_range) return most_at_once;
-  const auto ports = static_cast<std::size_t>(config->port_range->last - config->port_range->first + 1);
+  const std::size_t ports = std::size_t{1} + config->port_range->last - config->port_range->first;
   return std::clamp<std::size_t>(ports / 2, 1, most_at_once);
 }
 
@@ -105,8 +105,8 @@ void Examination::await_signals() {
   });
 }
 
-void Examination::ask_all(std::vector<Request> requests, const OnAnswer& on_answer,
-                          std::function<void()> then) {
+void Examination::ask_all(const std::vector<Request>& requests, const OnAnswer& on_answer,
+                          const std::function<void()>& then) {
   if (requests.empty()) return then();
   const auto left = std::make_shared<std::size_t>(requests.size());
   for (const auto& [host, command] : requests) {
@@ -166,7 +166,7 @@ void Examination::look_at_clocks(int times) {
     std::optional<ClockOffset>& best = examined_.hosts[host].clock;
     if (!best || found.uncertainty < best->uncertainty) best = found;
   };
-  ask_all(std::move(requests), take_time, [this, times] { look_at_clocks(times - 1); });
+  ask_all(requests, take_time, [this, times] { look_at_clocks(times - 1); });
 }
 
 // Returns the addresses that the launcher of a job would tell the agent of rank 0's host.
@@ -208,7 +208,7 @@ void Examination::look_for_usage(const std::string& meeting) {
     ExaminedHost& examined = examined_.hosts[host];
     examined.usage = usage_of(*examined.facts, answer.routes.empty() ? "" : answer.routes.front());
   };
-  ask_all(std::move(requests), take_route, [this] {
+  ask_all(requests, take_route, [this] {
     const std::vector<std::size_t> up = hosts_up();
     for (const Round& planned : plan_rounds(up.size())) {
       Round there, back;

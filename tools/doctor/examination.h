@@ -44,7 +44,8 @@ class Examination {
 
   // Asks several hosts at the same time. Calls `on_answer` for each answer, and `then` after the last one, or
   // once it is clear that the others will not come.
-  void ask_all(std::vector<Request> requests, const OnAnswer& on_answer, std::function<void()> then);
+  void ask_all(const std::vector<Request>& requests, const OnAnswer& on_answer,
+               const std::function<void()>& then);
   // The steps, in their order. Each begins the next one when it has ended.
   void begin_more();
   void begin(std::size_t host);

@@ -1,6 +1,7 @@
 #include "tools/doctor/findings.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace tutti::tools::doctor {
@@ -10,7 +11,7 @@ std::vector<Finding> find_all(const Examined& examined) {
   for (auto* find : {find_in_hosts, find_unreached, find_mtus, find_notes}) {
     for (Finding& finding : find(examined)) all.push_back(std::move(finding));
   }
-  std::ranges::stable_partition(all, &Finding::is_problem);
+  std::ranges::stable_sort(all, std::greater<>(), &Finding::is_problem);
   return all;
 }
 
