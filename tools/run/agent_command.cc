@@ -24,8 +24,6 @@ namespace tutti::tools {
 namespace {
 
 constexpr std::size_t secret_bytes = 32;
-// While the agent calls the launcher, it gives no sign of life. The call has a limit of its own.
-constexpr std::chrono::nanoseconds patience_with_call = 2 * Call().limit;
 
 // Tells the secret to whoever reads our stdout, and frees stdout. Returns a descriptor that shows whether
 // someone still reads there.
@@ -71,7 +69,8 @@ int agent_command(const Arguments& arguments) {
   if (call.endpoints.empty() || call.job.empty()) return usage_error(app, "--call and --job are required");
 
   open_standard_streams();
-  Watch watch(patience_with_call);
+  // While the agent calls the launcher, it gives no sign of life. The call has a limit of its own.
+  Watch watch(2 * call.limit);
   return run_guarded(
       "tutti agent", [&] { return serve(std::move(call), watch); }, &watch);
 }
