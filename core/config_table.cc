@@ -65,7 +65,7 @@ constexpr Config::Variable table[] = {
                 "system has it."},
     {.name = "TUTTI_SOCKET_IFNAME", .member = &Config::socket_ifname, .default_value = "",
      .meaning = "Network interfaces: prefixes separated by commas, or a CIDR; a leading ^ excludes, a leading = "
-                "matches exactly. Not set: the interface that routes to the store."},
+                "matches exactly, and ^= excludes exactly. Not set: the interface that routes to the store."},
     {.name = "TUTTI_BIND_ADDRESS", .member = &Config::bind_address, .default_value = "",
      .meaning = "The address to listen on. Not set: that of the chosen interface."},
     {.name = "TUTTI_ADVERTISE_ADDRESS", .member = &Config::advertise_address, .default_value = "",

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include <tutti/config.h>
+#include <tutti/config_values.h>
 
 #include "tools/processors.h"
 
@@ -22,18 +23,40 @@ std::optional<int> parse(CLI::App& app, const Arguments& arguments) {
   }
 }
 
+bool takes_value(const CLI::App& app, const std::string& name) {
+  const CLI::Option* option = app.get_option_no_throw(name);
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
 CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning) {
   const auto number = [](const std::string& text) {
     return text == "auto" ? std::to_string(usable_processors()) : text;
   };
-  return app.add_option("-n", ranks, meaning + "; auto: one for each processor that they can use")
+  return app.add_option("-n", ranks, meaning + ";\nauto: one for each processor that the ranks can use")
       ->transform(number)
       ->check(CLI::Range(1, max_ranks).description(""))
       ->type_name("N|auto");
 }
 
+void add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& value,
+                  std::chrono::nanoseconds least, const std::string& meaning) {
+  const auto convert = [least](const std::string& text) {
+    const auto duration = parse_duration(text);
+    return duration && *duration >= least ? duration : std::nullopt;
+  };
+  const std::string needs = "a duration like 500ms or 10s" +
+                            (least.count() > 0 ? ", of at least " + format_duration(least) : std::string());
+  add_converted(app, name, value, convert, needs, meaning)
+      ->type_name("DURATION")
+      ->default_str(format_duration(value));
+}
+
 int usage_error(const CLI::App& app, const std::string& message) {
-  std::cerr << app.get_name() << ": " << message << "\nTry `" << app.get_name() << " --help`.\n";
+  return usage_error(app.get_name(), message);
+}
+
+int usage_error(const std::string& command, const std::string& message) {
+  std::cerr << command << ": " << message << "\nTry `" << command << " --help`.\n";
   return exit_usage;
 }
 

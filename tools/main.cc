@@ -15,7 +15,7 @@ namespace {
 
 struct Command {
   std::string_view name;
-  std::string_view summary;
+  std::string_view summary;  // empty if users do not type the command
   int (*run)(const tutti::tools::Arguments& arguments);
 };
 
@@ -23,14 +23,18 @@ constexpr Command commands[] = {
     {"run", "start a program as several ranks that find each other", tutti::tools::run_command},
     {"bench", "measure collectives, checking every result", tutti::tools::bench_command},
     {"info", "show what tutti can do and finds on this machine", tutti::tools::info_command},
+    {"doctor", "test the hosts of a job, and say what is wrong and what mends it",
+     tutti::tools::doctor_command},
     {"explain", "show which algorithm would be chosen, why, and its steps", tutti::tools::explain_command},
     {"debug", "show the operations of running ranks, and which rank is behind", tutti::tools::debug_command},
     {"store", "serve the store at which ranks meet", tutti::tools::store_command},
+    {"agent", "", tutti::tools::agent_command},
 };
 
 void print_usage(std::ostream& out) {
   out << "Usage: tutti COMMAND [OPTIONS]...\n\n";
   for (const Command& command : commands) {
+    if (command.summary.empty()) continue;
     out << "  " << command.name << std::string(10 - command.name.size(), ' ') << command.summary << "\n";
   }
   out << "\n`tutti COMMAND --help` describes a command; `tutti --version` prints the version.\n";
@@ -71,7 +75,9 @@ int main(int argc, char** argv) {
   }
   if (!name.empty()) {
     std::string known;
-    for (const Command& command : commands) known += std::string(command.name) + ",";
+    for (const Command& command : commands) {
+      if (!command.summary.empty()) known += std::string(command.name) + ",";
+    }
     std::cerr << "tutti: unknown command `" << name << "`"
               << tutti::tools::did_you_mean(std::string(name), known) << "\n";
   }

@@ -105,9 +105,16 @@ bool Group::poll() {
   return did;
 }
 
+// A failure may be noted after this communicator was polled in the same pass, when epoll's events are
+// delivered. Then another pass must act on it.
+bool Group::prepare_sleep() {
+  const bool work = shared_.prepare_sleep();
+  return work || (failure_.happened() && !failure_.is_spread());
+}
+
 // A communicator that rests does not read the board. So it rests only after it has compared the calls there.
-// It still learns of failures: a rank that notices one also reports it by a message. Messages of this kind
-// stir the communicator, as all other events do.
+// It still learns of failures: a rank that notices one also reports it over the control plane. The report
+// stirs the communicator, as all other events do.
 bool Group::rest() {
   const std::uint64_t before = std::exchange(issued_, journal_.operations_issued());
   if (issued_ != before || !live_.empty() || failure_.suspects()) return false;

@@ -113,7 +113,7 @@ class Group final : public ContextEvents,
   // ActiveGroups::Member, driving.
   bool poll() override;
   bool expects_memory() const override { return shared_.expects_memory(); }
-  bool prepare_sleep() override { return shared_.prepare_sleep(); }
+  bool prepare_sleep() override;
   void cancel_sleep() override { shared_.cancel_sleep(); }
   Deadline next_deadline() const override;
 

@@ -64,8 +64,7 @@ void SharedCollectives::bind(Operation& operation, const Problem& problem, Sched
 bool SharedCollectives::prepare_sleep() {
   if (executor_ == nullptr) return false;
   const bool more = executor_->prepare_sleep();
-  if (failure_.happened()) return more || !failure_.is_spread();
-  return more || executor_->board().unheard();
+  return more || (!failure_.happened() && executor_->board().unheard());
 }
 
 }  // namespace tutti

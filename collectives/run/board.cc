@@ -88,7 +88,8 @@ void Board::fail(const Status& why) {
   failure.text[length] = '\0';
   failure.written.store(1, std::memory_order_release);
   head_->failures.fetch_add(1);
-  // This wakes every rank, even if it sleeps for a reason other than an operation.
+  // This wakes every rank, even if it sleeps for a reason other than an operation. A rank whose communicator
+  // rests does not read the board, and learns of the failure from the control plane.
   for (int i = 0; i < size_; ++i) {
     if (i != rank_) bells_[static_cast<std::size_t>(i)]->ring();
   }

@@ -38,8 +38,8 @@ struct CostModel {
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 
-// Returns whether a machine can have these costs. It is for costs that another rank has sent, since those may
-// be any numbers.
+// Returns whether a machine can have these costs. Costs that another rank has sent must pass this check,
+// since they may be any numbers.
 bool is_possible(const CostModel& model);
 
 // Returns costs that were measured on one machine, for ranks that do not measure. `near_transport` ("tcp",

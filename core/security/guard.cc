@@ -64,6 +64,13 @@ Guard Guard::accepting(SharedCredentials credentials, Service service, std::uint
   return guard;
 }
 
+Guard Guard::accepting(CredentialsOf credentials_of, Service service, std::uint32_t self, Deadline deadline) {
+  Guard guard(nullptr, {service, nobody, self}, true, deadline);
+  guard.credentials_of_ = std::move(credentials_of);
+  guard.expect(Step::read_opening, message_bytes);
+  return guard;
+}
+
 Guard::State Guard::advance(int socket) {
   if (peer_.empty()) peer_ = peer_address(socket);
   for (;;) {
@@ -160,6 +167,13 @@ void Guard::judge_opening(int socket) {
     return refuse(Verdict::other_version, Code::mismatch,
                   them() + " proves itself by version " + std::to_string(version) + ", " + us(socket) +
                       " by version " + std::to_string(guard_version));
+  }
+  if (credentials_of_ != nullptr) {
+    credentials_ = for_service(credentials_of_(parties_.from), parties_.service);
+    if (credentials_ == nullptr) {
+      noteworthy_ = false;
+      return refuse(Verdict::not_meant, Code::unreachable, them() + " is not expected");
+    }
   }
   if (credentials_ == nullptr) {
     return refuse(Verdict::no_guard, Code::unauthenticated,
@@ -329,20 +343,29 @@ void Guard::fail(Code code, const std::string& why) {
   step_ = Step::broken;
 }
 
+std::string Guard::name_of(std::uint32_t end, const std::string& address) const {
+  const bool is_agent = parties_.service == Service::launch && end != nobody;
+  return is_agent ? "the agent of host " + std::to_string(end) + " at " + address
+                  : describe_end(end, address);
+}
+
 std::string Guard::us(int socket) const {
-  return describe_end(accepts_ ? parties_.to : parties_.from, own_address(socket));
+  return name_of(accepts_ ? parties_.to : parties_.from, own_address(socket));
 }
 
 // Describes the other side. To the accepting side, the other side's rank is only a claim.
 std::string Guard::them() const {
-  if (!accepts_) return describe_end(parties_.to, peer_);
-  return (parties_.from == nobody ? "" : "a process that calls itself ") + describe_end(parties_.from, peer_);
+  if (!accepts_) return name_of(parties_.to, peer_);
+  return (parties_.from == nobody ? "" : "a process that calls itself ") + name_of(parties_.from, peer_);
 }
 
-std::string Guard::other_token(int socket) const {
+// The advice is only for tokens, which a user sets. An agent makes its secret itself.
+std::string Guard::other_token(int socket, const std::string& detail) const {
+  const bool is_secret = parties_.service == Service::launch;
   const char* const or_else =
       mode() == Mode::tls_files ? ", or another process with a certificate relays between them" : "";
-  return them() + " has another token than " + us(socket) + or_else + advice;
+  return them() + (is_secret ? " has another secret than " : " has another token than ") + us(socket) +
+         detail + or_else + (is_secret ? "" : advice);
 }
 
 std::optional<Status> refusal_by_guard(std::span<const std::byte> answer, const std::string& who) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,15 +20,20 @@
 namespace tutti::security {
 
 // A `Service` is the purpose of a connection. A proof for one service is not valid for another.
-enum class Service : std::uint8_t { store = 1, data = 2, memory = 3, control = 4 };
+enum class Service : std::uint8_t { store = 1, data = 2, memory = 3, control = 4, launch = 5 };
 
 enum class Mode : std::uint8_t;  // messages.h
 
+// `Parties` are the two sides of a connection. For the service `launch`, `from` is the number of a host,
+// whose agent connects to its launcher.
 struct Parties {
   Service service = Service::data;
   std::uint32_t from = nobody;  // the rank that connects
   std::uint32_t to = nobody;    // the rank that accepts
 };
+
+// Returns the credentials that a rank must have, or null if no process may connect as that rank.
+using CredentialsOf = std::function<SharedCredentials(std::uint32_t from)>;
 
 // A `Guard` authenticates a connection. It lets nothing through before both sides have proved that they
 // belong together: by TLS, or by a challenge-response that shows that they have the same token. The
@@ -56,6 +62,10 @@ class Guard {
   // Makes the guard of the accepting side, which is rank `self`. The guard finds out which rank connects.
   static Guard accepting(SharedCredentials credentials, Service service, std::uint32_t self,
                          Deadline deadline);
+  // Makes a guard of the accepting side that asks `credentials_of` for the credentials of the rank that
+  // connects. It calls that function at most once, and never lets a process pass without a proof.
+  static Guard accepting(CredentialsOf credentials_of, Service service, std::uint32_t self,
+                         Deadline deadline);
 
   State advance(int socket);
 
@@ -73,7 +83,7 @@ class Guard {
   // Returns the rank that connected. It is only a claim until the guard is done. Without credentials the
   // number means nothing.
   std::uint32_t from() const { return parties_.from; }
-  bool is_open() const { return credentials_ == nullptr; }
+  bool is_open() const { return credentials_ == nullptr && credentials_of_ == nullptr; }
   // Returns whether the connecting side has sent what a rank sends first: a first message to this guard or,
   // without credentials, any byte. Only for the accepting side.
   bool has_begun() const { return step_ != Step::peek && step_ != Step::read_opening; }
@@ -116,11 +126,13 @@ class Guard {
   void refuse(Verdict verdict, Code code, const std::string& why);
   void fail(Code code, const std::string& why);
   void fail_system(int error);
+  std::string name_of(std::uint32_t end, const std::string& address) const;
   std::string them() const;
   std::string us(int socket) const;
-  std::string other_token(int socket) const;
+  std::string other_token(int socket, const std::string& detail = {}) const;
 
   SharedCredentials credentials_;
+  CredentialsOf credentials_of_;  // if each rank has its own
   Parties parties_;
   std::string peer_;  // the other end's address, which the system forgets when the other end resets
   bool accepts_ = false;

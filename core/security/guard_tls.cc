@@ -65,10 +65,10 @@ void Guard::after_tls() {
 
 void Guard::fail_stream(int socket, int error) {
   if (error != EPROTO || !stream_.is_encrypted()) return fail_system(error);
-  const std::string what =
-      mode() == Mode::tls_token ? " has another token than " : " cannot make an encrypted connection with ";
   const std::string why = " (TLS: " + stream_.tls()->reason() + ")";
-  fail(Code::unauthenticated, them() + what + us(socket) + why + (mode() == Mode::tls_token ? advice : ""));
+  fail(Code::unauthenticated, mode() == Mode::tls_token
+                                  ? other_token(socket, why)
+                                  : them() + " cannot make an encrypted connection with " + us(socket) + why);
 }
 
 }  // namespace tutti::security

@@ -81,7 +81,10 @@ struct TlsCallbacks {
 };
 
 Tls::Tls(const TlsContext& context, int socket, const Digest& key, bool accepts)
-    : context_(context), ssl_(SSL_new(context.get())), key_(key) {
+    : has_certificate_(context.has_certificate()),
+      rekey_bytes_(context.options().rekey_bytes),
+      ssl_(SSL_new(context.get())),
+      key_(key) {
   SSL_set_app_data(ssl_, this);
   BIO* const bio = make_bio(socket);
   SSL_set_bio(ssl_, bio, bio);
@@ -129,7 +132,7 @@ Tls::State Tls::handshake(int& error) {
 // proved.
 Tls::State Tls::judge(int& error) {
   constexpr std::string_view label = "EXPORTER-Channel-Binding";
-  const bool proved = context_.has_certificate() || SSL_session_reused(ssl_) == 1;
+  const bool proved = has_certificate_ || SSL_session_reused(ssl_) == 1;
   const bool exported =
       proved && SSL_export_keying_material(ssl_, reinterpret_cast<unsigned char*>(channel_.data()),
                                            channel_.size(), label.data(), label.size(), nullptr, 0, 1) == 1;
@@ -209,7 +212,7 @@ std::size_t Tls::write_record(int& error) {
 
 void Tls::renew_keys(std::size_t written) {
   written_ += written;
-  if (written_ < context_.options().rekey_bytes) return;
+  if (written_ < rekey_bytes_) return;
   written_ = 0;
   SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
 }

@@ -47,9 +47,9 @@ class TlsContext {
 };
 
 // A `Tls` is one encrypted connection over a non-blocking stream socket, which it does not own. It never
-// blocks and never raises SIGPIPE. Only one thread at a time may call it. Errors are errno values: EAGAIN;
-// EPIPE if the other side has closed; EPROTO if the received bytes are not those that the other side sent; or
-// the socket's own errors.
+// blocks and never raises SIGPIPE. It may outlive its context. Only one thread at a time may call it. Errors
+// are errno values: EAGAIN; EPIPE if the other side has closed; EPROTO if the received bytes are not those
+// that the other side sent; or the socket's own errors.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };
@@ -86,7 +86,8 @@ class Tls {
   int error_of(int result);
   void renew_keys(std::size_t written);
 
-  const TlsContext& context_;
+  const bool has_certificate_;
+  const std::uint64_t rekey_bytes_;
   ssl_st* ssl_ = nullptr;
   Digest key_;
   Digest channel_{};

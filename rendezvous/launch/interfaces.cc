@@ -106,10 +106,13 @@ void append_matching(const Interface& interface, Takes takes, std::vector<Interf
 
 Result<std::vector<Interface>> select_filtered(std::span<const Interface> all,
                                                const InterfaceFilter& filter) {
-  const bool excludes = filter.text.starts_with('^');
-  const bool exact = filter.text.starts_with('=');
+  std::string_view list = filter.text;
+  const bool excludes = list.starts_with('^');
+  if (excludes) list.remove_prefix(1);
+  const bool exact = list.starts_with('=');
+  if (exact) list.remove_prefix(1);
   std::vector<Item> items;
-  for (const std::string& text : parse_list(filter.text.substr(excludes || exact ? 1 : 0))) {
+  for (const std::string& text : parse_list(list)) {
     const std::optional<Cidr> cidr = parse_cidr(text);
     if (!cidr && text.find('/') != std::string::npos) {
       return Status(Code::invalid_argument, filter.variable + " is '" + filter.text + "': '" + text +

@@ -33,8 +33,8 @@ InterfaceFilter interface_filter(const std::string& tutti_socket_ifname);
 //
 // With a filter, these are the interfaces that match it, in the filter's order. A filter is a comma-separated
 // list of name prefixes and CIDR blocks ("10.0.0.0/8"). With a leading ^, the interfaces that do not match
-// are chosen instead, but never loopback. With a leading =, whole names are compared. If nothing matches,
-// fails with `invalid_argument`, which names the variable and the interfaces that exist.
+// are chosen instead, but never loopback. With a leading =, or ^=, whole names are compared. If nothing
+// matches, fails with `invalid_argument`, which names the variable and the interfaces that exist.
 //
 // Without a filter, the result is the interface that owns `route` (this host's address on the route to the
 // store). If no interface owns it, the result is the first usable interface. Bridges and virtual cards of

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include <poll.h>
+
 #include "tests/conformance/on_each_transport.h"
 
 namespace tutti::test {
@@ -130,6 +132,35 @@ TEST_P(CommunicatorWaiting, NobodyWaitsAndItStillProgresses) {
     EXPECT_TRUE(over);
     EXPECT_TRUE(work.done());
     EXPECT_EQ(data[99'999], 2.0f);
+  });
+}
+
+// A program's event loop sleeps on `descriptor()`. The abort of another rank may arrive as the last event of
+// a pass of the driver. The descriptor must then be readable until this rank has ended its operations.
+TEST_P(CommunicatorWaiting, AnEventLoopIsWokenToActOnAnAbort) {
+  ClusterOptions without_background = options();
+  without_background.driver.background = false;
+  Cluster ranks(2, without_background);
+  std::atomic<bool> posted{false};
+  ranks.run([&](Communicator& comm) {
+    std::uint8_t byte[1] = {};
+    if (comm.rank() == 0) {
+      comm.send(byte, 1).wait();
+      while (!posted) std::this_thread::yield();
+      comm.abort("enough");
+    } else {
+      comm.recv(byte, 0).wait();
+      Work never_sent = comm.recv(byte, 0);
+      // Afterwards, tcp reads only if the kernel says so.
+      for (int i = 0; i < 1000; ++i) comm.progress();
+      posted = true;
+      while (!never_sent.done()) {
+        pollfd ready{comm.descriptor(), POLLIN, 0};
+        ASSERT_EQ(poll(&ready, 1, 20'000), 1) << comm.status().to_string();
+        comm.progress();
+      }
+      EXPECT_EQ(outcome(never_sent).code(), Code::aborted);
+    }
   });
 }
 

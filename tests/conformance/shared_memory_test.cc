@@ -156,13 +156,16 @@ TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   });
 }
 
-// A rank that makes no call learns of the failure, too.
+// A rank that makes no call learns of the failure, too. Its communicator rests (`ActiveGroups`) and does not
+// read the board, so the control plane must tell it.
 TEST_P(SharedMemory, ATimeoutNamesAllWhoAreMissingAndTheyLearnOfIt) {
-  Cluster ranks(GetParam(), {.transport = "shared"});
+  constexpr int polls_until_rest = 2000;
+  Cluster ranks(GetParam(), {.transport = "shared", .control = true});
   std::atomic<int> together{0};
   ranks.run([&](Communicator& comm) {
     std::vector<float> data(4, 1.0f);
     comm.all_reduce(data, ReduceOp::sum).wait();
+    for (int i = 0; i < polls_until_rest; ++i) comm.progress();
     ++together;
     for (int i = 0; i < 60'000 && together < comm.size(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,5 +1,4 @@
-// Tests hosts that are cut off from each other. Each host is a network namespace. A test cuts off a host by
-// taking down the host's link.
+// Tests hosts that are cut off from each other. Each host is a network namespace.
 
 #include <cstdio>
 #include <deque>
@@ -31,10 +30,6 @@ class Cut : public testing::Test {
     }
     for (Process& rank : ranks_) ASSERT_TRUE(rank.wait_for_output("ready\n")) << rank.report();
   }
-  void cut(int host) {
-    Process down(network_.on(host, {"ip", "link", "set", "eth0", "down"}));
-    ASSERT_EQ(down.wait(), 0) << down.report();
-  }
   void expect_lost(std::size_t rank, const std::string& others) {
     Process& process = ranks_[rank];
     ASSERT_TRUE(process.wait_for_output("failed ")) << process.report();
@@ -52,7 +47,7 @@ TEST_F(Cut, OffHostIsLostAndTheOthersGoOn) {
   if (!network_.problem().empty()) GTEST_SKIP() << network_.problem();
   start({0, 0, 1, 1, 2}, {"shrink", "3", "0", "loop", "all_reduce", "1000"});
   const std::int64_t begin = monotonic_now();
-  cut(1);
+  network_.cut(1);
   for (const std::size_t rank : {0u, 1u, 4u}) {
     expect_lost(rank, "23");
     ASSERT_TRUE(ranks_[rank].wait_for_output("shrunk 3 ")) << ranks_[rank].report();
@@ -70,7 +65,7 @@ TEST_F(Cut, OffHostIsLostAndTheOthersGoOn) {
 TEST_F(Cut, OffRankZero) {
   if (!network_.problem().empty()) GTEST_SKIP() << network_.problem();
   start({0, 1, 2}, {"shrink", "2", "0", "idle"});
-  cut(0);
+  network_.cut(0);
   for (const std::size_t rank : {1u, 2u}) {
     expect_lost(rank, "0");
     ASSERT_TRUE(ranks_[rank].wait_for_output("shrunk 2 ")) << ranks_[rank].report();

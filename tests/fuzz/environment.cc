@@ -14,7 +14,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (equals != line.npos) environment[line.substr(0, equals)] = line.substr(equals + 1);
   }
   for (const auto& [name, value] : environment) {
-    fuzz::require(first_slurm_host(value).size() <= value.size());
+    for (const std::string& host : expand_slurm_hosts(value)) {
+      fuzz::require(!host.empty() && host.size() <= value.size());
+    }
+    for (const int count : expand_slurm_counts(value)) fuzz::require(count >= 0);
     static_cast<void>(slurm_port(value, name));
   }
   const auto launch = discover({}, environment, {"10.0.0.1", "fe80::1"});

@@ -1,5 +1,6 @@
 // Fuzzes guards of connections, with and without a token or TLS. Either one guard receives the input, or two
-// guards are connected, and bytes between them are changed, dropped or added.
+// guards are connected, and bytes between them are changed, dropped or added. The accepting guard has the
+// credentials, or looks them up for the rank that connects.
 #include "core/security/guard.h"
 
 #include <string>
@@ -18,7 +19,18 @@ using State = Guard::State;
 
 enum class Protection { none, token, tls };
 
-Protection protection_by(Input& input) { return static_cast<Protection>(input.byte() % 3); }
+// A `Way` is how a guard is made. Only an accepting guard can look up its credentials.
+struct Way {
+  Protection protection;
+  bool looks_up;
+  // Returns whether an accepting guard that was made so lets everybody pass.
+  bool is_open() const { return protection == Protection::none && !looks_up; }
+};
+
+Way way_by(Input& input) {
+  const int byte = input.byte();
+  return {static_cast<Protection>(byte % 3), byte / 3 % 2 == 1};
+}
 
 security::SharedCredentials credentials(Protection protection) {
   if (protection == Protection::none) return nullptr;
@@ -36,40 +48,45 @@ security::SharedCredentials credentials(Protection protection) {
 const Deadline ample = Deadline::after(std::chrono::hours(24));
 constexpr security::Parties parties{Service::data, 1, 2};
 
-Guard connecting(Protection protection) { return Guard::connecting(credentials(protection), parties, ample); }
-Guard accepting(Protection protection) {
-  return Guard::accepting(credentials(protection), parties.service, parties.to, ample);
+Guard connecting(const Way& way) { return Guard::connecting(credentials(way.protection), parties, ample); }
+Guard accepting(const Way& way) {
+  const security::SharedCredentials held = credentials(way.protection);
+  if (!way.looks_up) return Guard::accepting(held, parties.service, parties.to, ample);
+  const auto credentials_of = [held](std::uint32_t from) { return from == parties.from ? held : nullptr; };
+  return Guard::accepting(credentials_of, parties.service, parties.to, ample);
 }
 
 // Sends the input to a guard. The guard must not accept a peer that does not know the token.
 void alone(Input& input) {
   const bool accepts = input.byte() % 2 == 0;
-  const Protection protection = protection_by(input);
-  Guard guard = accepts ? accepting(protection) : connecting(protection);
+  const Way way = way_by(input);
+  const bool is_open = accepts ? way.is_open() : way.protection == Protection::none;
+  Guard guard = accepts ? accepting(way) : connecting(way);
   Connection connection;
   while (!input.empty()) {
     connection.say(input.text(input.byte()));
     const State state = guard.advance(connection.guarded);
-    require(state != State::done || protection == Protection::none);
+    require(state != State::done || is_open);
     require(state != State::failed || !guard.status().ok());
     connection.hear();
     if (state == State::done || state == State::failed) return;
   }
   shutdown(connection.other, SHUT_WR);
   const State state = guard.advance(connection.guarded);
-  require(protection == Protection::none || state == State::failed);
+  require(is_open || state == State::failed);
 }
 
 // Connects two guards. A guard that receives other bytes than its peer has sent must refuse the connection.
 void between(Input& input) {
-  const Protection left_has = protection_by(input), right_has = protection_by(input);
+  const Way left_has = way_by(input), right_has = way_by(input);
   Guard left = connecting(left_has), right = accepting(right_has);
   const Meeting meeting = meet(input, left, right);
-  if (right_has != Protection::none && meeting.right == State::done) {
-    require(left_has == right_has && right.from() == parties.from);
+  const bool alike = left_has.protection == right_has.protection;
+  if (!right_has.is_open() && meeting.right == State::done) {
+    require(alike && right_has.protection != Protection::none && right.from() == parties.from);
     require(told_the_truth(meeting));
   }
-  if (left_has != Protection::none && meeting.left == State::done) require(left_has == right_has);
+  if (left_has.protection != Protection::none && meeting.left == State::done) require(alike);
 }
 
 }  // namespace

@@ -35,6 +35,9 @@ constexpr std::array exceptions = {
     Exception{"bin/", "in an install"},
     Exception{"share/tutti/examples/", "in an install"},
     Exception{"my_program.cc", "the reader's own"},
+    Exception{"train.py", "the reader's own"},
+    Exception{"kubeflow.org/v1", "a version of an interface"},
+    Exception{"kubeflow.org/v2beta1", "a version of an interface"},
     Exception{"digits.csv", "the value of an option"},
     Exception{"results.csv", "written by ./dev bench"},
     Exception{"limits.csv", "written by ./dev bench"},
@@ -43,11 +46,11 @@ constexpr std::array exceptions = {
 };
 
 // A word in a code block counts as a path only if it begins with one of these.
-constexpr std::array folders = {"core/",     "transport/", "rendezvous/", "collectives/",
-                                "bindings/", "tools/",     "tests/",      "examples/"};
+constexpr std::array folders = {"core/",  "transport/", "rendezvous/", "collectives/", "bindings/",
+                                "tools/", "tests/",     "examples/",   "deploy/"};
 
-constexpr std::array extensions = {".cc",  ".h",    ".c",   ".md",    ".py",   ".pyi", ".cmake",
-                                   ".txt", ".toml", ".csv", ".proto", ".json", ".svg", ".sh"};
+constexpr std::array extensions = {".cc",   ".h",   ".c",     ".md",   ".py",  ".pyi", ".cmake", ".txt",
+                                   ".toml", ".csv", ".proto", ".json", ".svg", ".sh",  ".yaml"};
 
 // Returns the name that GitHub uses for a heading in links: "The machine's limits" is "the-machines-limits".
 std::string anchor_of(std::string_view heading) {

@@ -70,6 +70,36 @@ TEST(LauncherRun, ProgramsOptionsAreItsOwn) {
   EXPECT_EQ(tutti({"run", "--np", "1", "echo", "-n", "--help"}).out, "--help");
 }
 
+TEST(LauncherRun, TakesAnMpirunCommand) {
+  const Words words = {"run",
+                       "--allow-run-as-root",
+                       "-np",
+                       "2",
+                       "-bind-to",
+                       "none",
+                       "-map-by",
+                       "slot",
+                       "-mca",
+                       "pml",
+                       "ob1",
+                       "-mca",
+                       "btl_tcp_if_exclude",
+                       "lo,docker0",
+                       "-genv",
+                       "GIVEN",
+                       "a b",
+                       "-tag-output",
+                       "sh",
+                       "-c",
+                       "echo $TUTTI_SOCKET_IFNAME, $GIVEN"};
+  Ended result = tutti(words, "", {"TUTTI_SOCKET_IFNAME="});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.out, HasSubstr("[1,1]<stdout>:^=lo,docker0, a b\n"));
+  EXPECT_EQ(result.err, "tutti run: ignored, since only Open MPI knows their meaning: -mca pml ob1\n");
+  result = tutti(words, "", {"TUTTI_SOCKET_IFNAME=eth"});
+  EXPECT_THAT(result.out, HasSubstr("[1,0]<stdout>:eth, a b\n"));
+}
+
 // Runs three ranks. Rank 1 kills itself. Once the launcher knows that rank 1 has ended, the others run the
 // script `others`. In this script, `gone RANK` waits until the launcher knows that rank RANK has ended.
 Ended run_with_recovery(const std::string& others) {
@@ -229,6 +259,7 @@ TEST(LauncherRun, BadArguments) {
                        {"run", "-n", "2", "--"},
                        {"run", "-n", "2", "--no-such-option", "true"},
                        {"run", "-n", "2", "-x", "=v", "true"},
+                       {"run", "-np", "1", "true", ":", "-np", "1", "true"},
                        {"run", "-n", "2", "--kill-grace", "soon", "true"},
                        {"store"},
                        {"store", "--port", "x"},
@@ -244,7 +275,7 @@ TEST(LauncherRun, BadArguments) {
 
 TEST(LauncherRun, RanksMustBeCounted) {
   EXPECT_THAT(tutti({"run", "true"}).err,
-              HasSubstr("-n N, the number of ranks, is required; -n auto counts"));
+              HasSubstr("-n N, the number of ranks, is required without hosts; -n auto counts"));
   EXPECT_THAT(tutti({"run", "--", "true"}).err, HasSubstr("-n N, the number of ranks, is required"));
 }
 

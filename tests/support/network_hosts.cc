@@ -1,38 +1,76 @@
 #include "tests/support/network_hosts.h"
 
+#include <charconv>
+#include <chrono>
+#include <csignal>
 #include <exception>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/process.h"
 
 namespace tutti::test {
+namespace {
 
-NetworkHosts::NetworkHosts(int count, int cards) : count_(count) {
-  bool made = true;
-  for (int host = 0; made && host <= count_; ++host) made = run({"netns", "add", name(host)});
-  for (int host = 0; made && host < count_; ++host) made = run({"-n", name(host), "link", "set", "lo", "up"});
-  for (int card = 0; made && card < cards; ++card) made = add_card(card);
+void ip(std::vector<std::string> words) {
+  words.insert(words.begin(), "ip");
+  Process process(words);
+  if (process.wait() != 0) throw std::runtime_error("ip: " + process.err());
+}
+
+// Returns the name of the bridge's end of the cable that joins a host's card to the bridge.
+std::string port(int card, int host) { return "port" + std::to_string(card) + "." + std::to_string(host); }
+
+// A namespace is identified by the device and inode of any file that stands for it.
+using Identity = std::pair<dev_t, ino_t>;
+
+std::optional<Identity> identity(const std::string& path) {
+  struct stat file {};
+  if (stat(path.c_str(), &file) != 0) return std::nullopt;
+  return Identity(file.st_dev, file.st_ino);
+}
+
+}  // namespace
+
+NetworkHosts::NetworkHosts(int count, int cards) : count_(count), cards_(cards) {
+  try {
+    for (int host = 0; host <= count_; ++host) ip({"netns", "add", name(host)});
+    for (int host = 0; host < count_; ++host) ip({"-n", name(host), "link", "set", "lo", "up"});
+    for (int card = 0; card < cards_; ++card) add_card(card);
+  } catch (const std::exception& error) {
+    problem_ = std::string("no network namespaces: ") + error.what();
+  }
 }
 
 // Adds a card to every host, and a bridge between the cards.
-bool NetworkHosts::add_card(int card) {
+void NetworkHosts::add_card(int card) const {
   const std::string hub = name(count_);
   const std::string bridge = "switch" + std::to_string(card), eth = "eth" + std::to_string(card);
-  bool made = run({"-n", hub, "link", "add", bridge, "type", "bridge"}) &&
-              run({"-n", hub, "link", "set", bridge, "up"});
-  for (int host = 0; made && host < count_; ++host) {
-    const std::string port = "port" + std::to_string(card) + "." + std::to_string(host);
-    made = run({"-n", hub, "link", "add", port, "type", "veth", "peer", "name", eth, "netns", name(host)}) &&
-           run({"-n", hub, "link", "set", port, "master", bridge, "up"}) &&
-           run({"-n", name(host), "addr", "add", address(host, card) + "/24", "dev", eth}) &&
-           run({"-n", name(host), "link", "set", eth, "up"});
+  ip({"-n", hub, "link", "add", bridge, "type", "bridge"});
+  ip({"-n", hub, "link", "set", bridge, "up"});
+  for (int host = 0; host < count_; ++host) {
+    ip({"-n", hub, "link", "add", port(card, host), "type", "veth", "peer", "name", eth, "netns",
+        name(host)});
+    ip({"-n", hub, "link", "set", port(card, host), "master", bridge, "up"});
+    ip({"-n", name(host), "addr", "add", address(host, card) + "/24", "dev", eth});
+    ip({"-n", name(host), "link", "set", eth, "up"});
   }
-  return made;
 }
 
 NetworkHosts::~NetworkHosts() {
-  for (int host = 0; host <= count_; ++host) run({"netns", "del", name(host)});
+  for (int host = 0; host <= count_; ++host) {
+    kill_all(host);
+    try {
+      ip({"netns", "del", name(host)});
+    } catch (const std::exception&) {  // the constructor may not have come so far
+    }
+  }
 }
 
 std::string NetworkHosts::name(int host) const {
@@ -44,17 +82,36 @@ std::vector<std::string> NetworkHosts::on(int host, std::vector<std::string> com
   return command;
 }
 
-bool NetworkHosts::run(const std::vector<std::string>& words) {
-  std::vector<std::string> command = {"ip"};
-  command.insert(command.end(), words.begin(), words.end());
-  try {
-    Process process(command);
-    if (process.wait() == 0) return true;
-    if (problem_.empty()) problem_ = "no network namespaces: " + process.err();
-  } catch (const std::exception& error) {
-    if (problem_.empty()) problem_ = std::string("no network namespaces: ") + error.what();
+std::vector<pid_t> NetworkHosts::pids_in(int host) const {
+  const std::optional<Identity> wanted = identity(file(host));
+  std::vector<pid_t> pids;
+  if (!wanted) return pids;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string number = entry.path().filename().string();
+    pid_t pid = 0;
+    const char* const end = number.data() + number.size();
+    if (std::from_chars(number.data(), end, pid).ptr != end) continue;
+    if (identity(entry.path().string() + "/ns/net") == wanted) pids.push_back(pid);
   }
-  return false;
+  return pids;
+}
+
+// Takes the bridge's ends of a host's cables down or up. The host keeps its addresses and routes.
+void NetworkHosts::set_links(int host, const std::string& state) const {
+  for (int card = 0; card < cards_; ++card) {
+    ip({"-n", name(count_), "link", "set", port(card, host), state});
+  }
+}
+
+// Kills the processes of a host until none is left, since each may have started another one meanwhile.
+void NetworkHosts::kill_all(int host) const {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (std::chrono::steady_clock::now() < end) {
+    const std::vector<pid_t> pids = pids_in(host);
+    if (pids.empty()) return;
+    for (const pid_t pid : pids) kill(pid, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 }  // namespace tutti::test

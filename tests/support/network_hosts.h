@@ -3,12 +3,14 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace tutti::test {
 
 // `NetworkHosts` are network namespaces that act as hosts. Each has its own address on every card (eth0, eth1
 // ...). For each card number, a bridge joins the cards of all hosts. The bridges are in one more namespace,
-// so nothing outside these namespaces is touched. The destructor removes them. The constructor needs the
-// rights to make namespaces, and the `ip` command.
+// so nothing outside these namespaces is touched. The destructor kills what still runs in them, and removes
+// them. The constructor needs the rights to make namespaces, and the `ip` command.
 class NetworkHosts {
  public:
   explicit NetworkHosts(int count, int cards = 1);
@@ -18,18 +20,29 @@ class NetworkHosts {
 
   // Returns why there are no hosts, or an empty text if there are.
   const std::string& problem() const { return problem_; }
+  // Returns the file that stands for the network namespace of `host`.
+  std::string file(int host) const { return "/run/netns/" + name(host); }
   // Returns the command that runs `command` on `host`.
   std::vector<std::string> on(int host, std::vector<std::string> command) const;
   std::string address(int host, int card = 0) const {
     return "10.203." + std::to_string(card) + "." + std::to_string(host + 1);
   }
+  // Returns all processes of a host, whoever started them.
+  std::vector<pid_t> pids_in(int host) const;
+
+  // Cuts a host off from the others, as if its cables had been pulled, and joins it again. What is sent
+  // meanwhile is lost. Both throw std::runtime_error if the kernel refuses.
+  void cut(int host) const { set_links(host, "down"); }
+  void mend(int host) const { set_links(host, "up"); }
 
  private:
   std::string name(int host) const;
-  bool add_card(int card);
-  bool run(const std::vector<std::string>& words);
+  void add_card(int card) const;
+  void set_links(int host, const std::string& state) const;
+  void kill_all(int host) const;
 
   int count_;
+  int cards_;
   std::string problem_;
 };
 

@@ -79,6 +79,12 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
+std::string program_of(pid_t pid) {
+  std::string name;
+  std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
+  return name;
+}
+
 std::string contents(int file) {
   std::string text;
   std::array<char, 4096> part;

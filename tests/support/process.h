@@ -61,6 +61,9 @@ class Process {
 // result.
 std::vector<char*> pointers(std::vector<std::string>& strings);
 
+// Returns the name of the program that a process runs, or an empty text if the process has ended.
+std::string program_of(pid_t pid);
+
 // Returns the whole content of a file, whatever the descriptor's position.
 std::string contents(int file);
 

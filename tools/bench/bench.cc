@@ -41,7 +41,8 @@ bool fits_in_memory(const BenchOptions& options) {
 
 int launch_ranks(const BenchOptions& options, const Arguments& arguments) {
   RunOptions run;
-  run.ranks = options.launch_ranks;
+  run.placement.ranks = options.launch_ranks;
+  run.hosts = {"127.0.0.1:" + std::to_string(options.launch_ranks)};  // even within a job of Slurm
   run.program = {own_program(), "bench"};
   for (const std::string& word : arguments_of_rank(arguments)) run.program.push_back(word);
   return launch(run);

@@ -7,12 +7,14 @@
 #include <asio/post.hpp>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/descriptor.h"
+#include "tools/command_line.h"
 #include "tools/run/descendants.h"
+#include "tools/run/environment.h"
+#include "tools/run/start_failure.h"
 
 namespace tutti::tools {
 namespace {
@@ -22,28 +24,19 @@ constexpr std::size_t read_size = 64 * 1024;
 // further output comes from the rank's descendants, and is read as usual.
 constexpr std::size_t most_drained = 1024 * 1024;
 
-// Makes a pipe. Only `ours`, the reading end, is non-blocking.
-bool open_pipe(Descriptor& ours, Descriptor& theirs) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  ours = Descriptor(ends[0]);
-  theirs = Descriptor(ends[1]);
-  return fcntl(ours.get(), F_SETFL, O_NONBLOCK) == 0;
-}
-
 }  // namespace
 
-Agent::Agent(asio::io_context& io, AgentEvents& events)
+Agent::Agent(asio::io_context& io, AgentEvents& events, const SpawnDefaults& defaults)
     : io_(io),
       events_(events),
-      defaults_(SpawnDefaults::of_this_process()),
+      defaults_(defaults),
       child_signal_(io, SIGCHLD),
       kill_timer_(io),
       buffer_(read_size) {
   await_children();
 }
 
-std::optional<StartFailure> Agent::start(const AgentTask& task) {
+void Agent::start(const AgentTask& task) {
   kill_grace_ = task.kill_grace;
   // Each rank needs two pipes and a process descriptor, so this process raises its own limit of open files.
   // The ranks get the old limit.
@@ -51,23 +44,29 @@ std::optional<StartFailure> Agent::start(const AgentTask& task) {
   open_files.rlim_cur = open_files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &open_files);
 
-  const auto path_variable = task.environment.find("PATH");
-  const std::string search_path =
-      path_variable == task.environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path_variable->second;
+  const Result<std::vector<ProcessorSet>> processors =
+      divide_processors(task.binding, static_cast<int>(task.ranks.size()));
+  if (!processors.ok()) return events_.on_start_failure({exit_usage, processors.status().message()});
+
+  const std::string search_path = search_path_of(task.environment);
   FoundProgram program = find_program(task.program.front(), search_path);
-  for (int local_rank = 0; local_rank < task.local_ranks && program.problem == 0; ++local_rank) {
-    program.problem = start_rank(task, program.path, local_rank);
+  for (std::size_t local_rank = 0; local_rank < task.ranks.size() && program.problem == 0; ++local_rank) {
+    program.problem = start_rank(task, program.path, local_rank, (*processors)[local_rank]);
   }
-  if (program.problem == 0) return std::nullopt;
-  return cannot_start(task.program.front(), program, search_path);
+  if (program.problem != 0) {
+    events_.on_start_failure(cannot_start(task.program.front(), program, search_path));
+  }
 }
 
-int Agent::start_rank(const AgentTask& task, const std::string& path, int local_rank) {
-  RankPlace place{task.first_rank + local_rank, task.world_size, local_rank, task.local_ranks};
+int Agent::start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank,
+                      const ProcessorSet& processors) {
+  const int local_ranks = static_cast<int>(task.ranks.size());
+  const RankPlace place{task.ranks[local_rank], task.world_size, static_cast<int>(local_rank), local_ranks};
   Environment environment = task.environment;
   set_rank_variables(environment, place);
-  limit_spinning(environment, task.local_ranks);
-  share_processors(environment, task.local_ranks);
+  if (task.mpi_variables) set_mpi_variables(environment, place);
+  limit_spinning(environment, local_ranks);
+  share_processors(environment, local_ranks, processors);
 
   Descriptor ours[2];
   Descriptor theirs[2];
@@ -85,6 +84,7 @@ int Agent::start_rank(const AgentTask& task, const std::string& path, int local_
   request.input = has_input ? task.input : nothing.get();
   request.output = theirs[0].get();
   request.error = task.merge_stderr ? theirs[0].get() : theirs[1].get();
+  request.processors = processors;
   const pid_t pid = spawn(request, defaults_);
   if (pid < 0) return -pid;
 
@@ -114,10 +114,9 @@ void Agent::watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes) {
 // Waits for the process's exit on a process descriptor. Unlike SIGCHLD, such descriptors show the order in
 // which processes end. If the kernel lacks them, SIGCHLD is used instead.
 void Agent::await_exit(Local& local) {
-  const int fd = static_cast<int>(syscall(SYS_pidfd_open, local.pid, 0));
-  if (fd < 0) return;
-  fcntl(fd, F_SETFD, FD_CLOEXEC);
-  local.exit.assign(fd);
+  Descriptor exit = process_descriptor(local.pid);
+  if (!exit) return;
+  local.exit.assign(exit.release());
   local.exit.async_wait(asio::posix::stream_descriptor::wait_read,
                         [this, &local](const asio::error_code& error) {
                           if (error || !local.running) return;
@@ -171,12 +170,13 @@ void Agent::drain(Local& local) {
 }
 
 void Agent::ended(Local& local, int wait_status) {
+  const auto when = std::chrono::steady_clock::now();
   local.running = false;
   --running_;
   asio::error_code ignored;
   local.exit.close(ignored);
   drain(local);
-  events_.on_exit(local.rank, local.pid, ExitStatus(wait_status));
+  events_.on_exit({local.rank, local.pid, ExitStatus::of_wait_status(wait_status), when});
   if (running_ == 0) asio::post(io_, [this] { reap(); });
 }
 
@@ -260,6 +260,20 @@ void Agent::set_reading(bool reading) {
   for (const auto& local : locals_) {
     for (Pipe& pipe : local->pipes) await_output(pipe);
   }
+}
+
+std::string Agent::host_of(int) const {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+void Agent::report_exits(std::function<void()> then) {
+  // `reap` must run after the handlers of exits that are already known; see await_children.
+  asio::post(io_, [this, then = std::move(then)] {
+    reap();
+    then();
+  });
 }
 
 void Agent::finish() {

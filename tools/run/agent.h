@@ -2,8 +2,8 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -15,43 +15,30 @@
 #include <asio/steady_timer.hpp>
 
 #include "core/descriptor.h"
+#include "tools/run/agent_control.h"
 #include "tools/run/agent_events.h"
-#include "tools/run/environment.h"
 #include "tools/run/spawn.h"
-#include "tools/run/start_failure.h"
 
 namespace tutti::tools {
-
-// An `AgentTask` is the part of a job that runs on this host.
-struct AgentTask {
-  std::vector<std::string> program;
-  Environment environment;  // of the job; the agent adds the variables that differ between ranks
-  int first_rank = 0;
-  int local_ranks = 1;
-  int world_size = 1;
-  int input = -1;  // the descriptor of rank 0's stdin; the others read nothing
-  bool merge_stderr = false;
-  std::chrono::nanoseconds kill_grace{0};
-};
 
 // `Agent` starts the local ranks, reads their output, notices their exit, and ends all of their processes. It
 // does not handle terminals, files or other hosts. Its handlers run on `io`, and only the thread that runs
 // `io` may use the agent. Call `adopt_orphans` before making an agent. This process must have no other
 // children.
-class Agent {
+class Agent final : public AgentControl {
  public:
-  Agent(asio::io_context& io, AgentEvents& events);
+  // The ranks start with `defaults`.
+  Agent(asio::io_context& io, AgentEvents& events,
+        const SpawnDefaults& defaults = SpawnDefaults::of_this_process());
 
-  // Starts the local ranks. After a failure some of them may be running; `stop` ends those.
-  std::optional<StartFailure> start(const AgentTask& task);
-  // Sends a signal to every rank and its process group.
-  void signal(int number);
-  // Ends all processes: sends them the signal `number` at once, and SIGKILL after the task's `kill_grace`.
-  // `on_done` is called once they have ended.
-  void stop(int number = SIGTERM);
-  void kill();
-  // While reading is off, the ranks' output stays in their pipes, and a rank blocks when its pipe is full.
-  void set_reading(bool reading);
+  void start(const AgentTask& task) override;
+  void signal(int number) override;
+  void stop(int number = SIGTERM) override;
+  void kill() override;
+  void set_reading(bool reading) override;
+  std::string host_of(int rank) const override;
+  // Reports all exits that have happened so far, and then calls `then`. It does so after it has returned.
+  void report_exits(std::function<void()> then);
 
  private:
   struct Local;
@@ -72,7 +59,8 @@ class Agent {
   };
 
   // Returns 0 or an errno.
-  int start_rank(const AgentTask& task, const std::string& path, int local_rank);
+  int start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank,
+                 const ProcessorSet& processors);
   // `pipes` are our ends of the pipes for stdout and stderr. If stderr is merged into stdout, it has no pipe.
   void watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes);
   void await_exit(Local& local);

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
 #include <sys/types.h>
 #include <sys/wait.h>
+
+#include "tools/run/start_failure.h"
 
 namespace tutti::tools {
 
@@ -15,10 +18,19 @@ struct ExitStatus {
   int code = 0;
   int signal = 0;  // 0 if the process ended by itself, with `code`
 
-  explicit ExitStatus(int wait_status)
-      : code(WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0),
-        signal(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0) {}
+  static ExitStatus of_wait_status(int status) {
+    if (WIFSIGNALED(status)) return {.signal = WTERMSIG(status)};
+    return {.code = WEXITSTATUS(status)};
+  }
   bool success() const { return code == 0 && signal == 0; }
+};
+
+// A `RankExit` says that a rank has ended.
+struct RankExit {
+  int rank = 0;
+  pid_t pid = 0;
+  ExitStatus status;
+  std::chrono::steady_clock::time_point when;  // by the clock of this process's host
 };
 
 // `AgentEvents` is the interface through which an agent reports to the job that it runs for.
@@ -27,7 +39,9 @@ class AgentEvents {
   virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
   // Called when a rank has ended and all of its output has been delivered. The calls are in the order in
   // which ranks end.
-  virtual void on_exit(int rank, pid_t pid, ExitStatus status) = 0;
+  virtual void on_exit(const RankExit& exit) = 0;
+  // Called when a rank cannot be started.
+  virtual void on_start_failure(const StartFailure& failure) = 0;
   // Called when neither ranks nor any of their descendants are left.
   virtual void on_done() = 0;
 

@@ -36,6 +36,22 @@ ProcessState state_of(const std::string& pid) {
   return result;
 }
 
+template <typename Predicate>
+std::vector<pid_t> processes_that(const Predicate& predicate) {
+  std::vector<pid_t> result;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc"), closedir);
+  if (directory == nullptr) return result;
+  while (const dirent* entry = readdir(directory.get())) {
+    const std::string name = entry->d_name;
+    if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
+    const ProcessState process = state_of(name);
+    if (process.state != 'Z' && process.state != 'X' && predicate(process)) {
+      result.push_back(static_cast<pid_t>(std::stol(name)));
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 void adopt_orphans() {
@@ -44,20 +60,12 @@ void adopt_orphans() {
   }
 }
 
+std::vector<pid_t> living_processes() {
+  return processes_that([](const ProcessState&) { return true; });
+}
+
 std::vector<pid_t> living_children() {
-  std::vector<pid_t> result;
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc"), closedir);
-  if (directory == nullptr) return result;
-  const pid_t self = getpid();
-  while (const dirent* entry = readdir(directory.get())) {
-    const std::string name = entry->d_name;
-    if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
-    const ProcessState process = state_of(name);
-    if (process.parent == self && process.state != 'Z' && process.state != 'X') {
-      result.push_back(static_cast<pid_t>(std::stol(name)));
-    }
-  }
-  return result;
+  return processes_that([self = getpid()](const ProcessState& process) { return process.parent == self; });
 }
 
 void kill_all_children() {

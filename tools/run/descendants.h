@@ -10,6 +10,8 @@ namespace tutti::tools {
 // descendant gets lost.
 void adopt_orphans();
 
+// Returns all processes that have not ended yet.
+std::vector<pid_t> living_processes();
 // Returns the children of this process that have not ended yet.
 std::vector<pid_t> living_children();
 

@@ -1,7 +1,10 @@
 #include "tools/run/environment.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <random>
+#include <string_view>
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -40,6 +43,20 @@ int problem_with(int port) {
   return problem;
 }
 
+// Returns whether the variable only concerns the launcher's host or login.
+bool stays_here(std::string_view name) {
+  static constexpr std::array<std::string_view, 6> names = {
+      "DISPLAY", "HOSTNAME", "PWD", "SHLVL", "TUTTI_ADVERTISE_ADDRESS", "TUTTI_BIND_ADDRESS"};
+  return name.starts_with("SSH_") || std::ranges::find(names, name) != names.end();
+}
+
+// Returns whether the -x option `entry` ("VAR", "VAR*" or "VAR=VALUE") means the variable.
+bool means(std::string_view entry, std::string_view name) {
+  const std::string_view pattern = entry.substr(0, entry.find('='));
+  if (!pattern.ends_with('*')) return name == pattern;
+  return name.starts_with(pattern.substr(0, pattern.size() - 1)) && !stays_here(name);
+}
+
 }  // namespace
 
 std::vector<std::string> to_strings(const Environment& environment) {
@@ -54,11 +71,28 @@ std::vector<std::string> apply_exports(Environment& environment, const std::vect
     const std::size_t equals = entry.find('=');
     if (equals != std::string::npos) {
       environment[entry.substr(0, equals)] = entry.substr(equals + 1);
-    } else if (!environment.contains(entry)) {
+    } else if (std::ranges::none_of(environment,
+                                    [&](const auto& variable) { return means(entry, variable.first); })) {
       missing.push_back(entry);
     }
   }
   return missing;
+}
+
+std::string missing_export(const std::string& name) {
+  return "-x " + name + ": not set here, so the ranks do not have it either";
+}
+
+Environment passed_on(const Environment& environment, const std::vector<std::string>& exports) {
+  Environment result;
+  for (const auto& variable : environment) {
+    const std::string& name = variable.first;
+    if ((name.starts_with("TUTTI_") && !stays_here(name)) ||
+        std::ranges::any_of(exports, [&](const std::string& entry) { return means(entry, name); })) {
+      result.insert(variable);
+    }
+  }
+  return result;
 }
 
 void provide_token(Environment& environment) {
@@ -85,13 +119,26 @@ void set_rank_variables(Environment& environment, const RankPlace& place) {
   }
 }
 
+void set_mpi_variables(Environment& environment, const RankPlace& place) {
+  const std::string prefix = "OMPI_COMM_WORLD_";
+  environment[prefix + "RANK"] = std::to_string(place.rank);
+  environment[prefix + "SIZE"] = std::to_string(place.world_size);
+  environment[prefix + "LOCAL_RANK"] = std::to_string(place.local_rank);
+  environment[prefix + "LOCAL_SIZE"] = std::to_string(place.local_world_size);
+  // Open MPI counts the ranks of all jobs on the host here. There is one job.
+  environment[prefix + "NODE_RANK"] = std::to_string(place.local_rank);
+  environment["OMPI_UNIVERSE_SIZE"] = std::to_string(place.world_size);
+}
+
 void limit_spinning(Environment& environment, int local_ranks) {
   if (local_ranks > usable_processors()) environment.try_emplace("TUTTI_SPIN", "0");
 }
 
-void share_processors(Environment& environment, int local_ranks) {
+void share_processors(Environment& environment, int local_ranks, const ProcessorSet& tied_to) {
   if (local_ranks == 1) return;
-  environment.try_emplace("OMP_NUM_THREADS", std::to_string(std::max(1, usable_processors() / local_ranks)));
+  int share = std::max(1, usable_processors() / local_ranks);
+  if (tied_to) share = std::min(share, CPU_COUNT(&*tied_to));
+  environment.try_emplace("OMP_NUM_THREADS", std::to_string(share));
 }
 
 Result<int> find_free_port() {

@@ -14,11 +14,15 @@
 #include "core/error_text.h"
 #include "tools/command_line.h"
 #include "tools/run/descendants.h"
+#include "tools/run/watch.h"
 
 namespace tutti::tools {
 namespace {
 
-[[noreturn]] void run_child(pid_t parent, const sigset_t& mask, const std::function<int()>& body) {
+constexpr timespec look_pause = {1, 0};  // how long a process that gives no sign stays unnoticed
+
+[[noreturn]] void run_child(const std::string& name, pid_t parent, const sigset_t& mask,
+                            const std::function<int()>& body) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(exit_failure);  // the parent died before prctl took effect
@@ -28,19 +32,21 @@ namespace {
     adopt_orphans();
     status = body();
   } catch (const std::system_error& error) {
-    std::cerr << "tutti run: cannot start: " << error_text(error.code().value()) << std::endl;
+    std::cerr << name << ": cannot start: " << error_text(error.code().value()) << std::endl;
   } catch (const std::exception& error) {
-    std::cerr << "tutti run: " << error.what() << std::endl;
+    std::cerr << name << ": " << error.what() << std::endl;
   }
   std::cout.flush();
   _exit(status);
 }
 
 // Passes signals on to the child until it has ended, and then returns its wait status.
-int wait_handing_on(pid_t child, const sigset_t& signals) {
+int wait_handing_on(pid_t child, const sigset_t& signals, Watch* watch) {
   for (;;) {
     siginfo_t info;
-    const int signal = sigwaitinfo(&signals, &info);
+    const int signal =
+        watch != nullptr ? sigtimedwait(&signals, &info, &look_pause) : sigwaitinfo(&signals, &info);
+    if (watch != nullptr && watch->is_overdue()) kill(child, SIGKILL);
     if (signal == SIGCHLD) {
       int status = 0;
       if (waitpid(child, &status, WNOHANG) == child) return status;
@@ -64,7 +70,7 @@ std::vector<int> signals_to_handle() {
   return result;
 }
 
-int run_guarded(const std::function<int()>& body) {
+int run_guarded(const std::string& name, const std::function<int()>& body, Watch* watch) {
   adopt_orphans();
   sigset_t signals;
   sigset_t previous;
@@ -76,13 +82,13 @@ int run_guarded(const std::function<int()>& body) {
   const pid_t self = getpid();
   const pid_t child = fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (child == 0) run_child(self, previous, body);
+  if (child == 0) run_child(name, self, previous, body);
 
-  const int status = wait_handing_on(child, signals);
+  const int status = wait_handing_on(child, signals, watch);
   kill_all_children();
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  std::cerr << "tutti run: the process that watches the ranks was ended by signal " << WTERMSIG(status)
-            << " (" << strsignal(WTERMSIG(status)) << "); so were the ranks\n";
+  std::cerr << name << ": the process that watches the ranks was ended by signal " << WTERMSIG(status) << " ("
+            << strsignal(WTERMSIG(status)) << "); so were the ranks\n";
   return exit_signal_base + WTERMSIG(status);
 }
 

@@ -2,23 +2,27 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include <asio/io_context.hpp>
 #include <asio/signal_set.hpp>
 
-#include <tutti/store_server.h>
-
-#include "tools/run/agent.h"
+#include "tools/run/agent_control.h"
 #include "tools/run/agent_events.h"
+#include "tools/run/host_plan.h"
+#include "tools/run/hosts.h"
+#include "tools/run/meeting_place.h"
 #include "tools/run/options.h"
 #include "tools/run/output.h"
+#include "tools/run/spawn.h"
 
 namespace tutti::tools {
 
-// `Job` runs one world from its start to its end: it hosts the store, lets an `Agent` start the ranks, and
-// decides when the job has ended and with which exit status.
-class Job final : private AgentEvents {
+// `Job` runs one world from its start to its end: it finds the hosts, has the ranks started, and decides when
+// the job has ended and with which exit status.
+class Job final : private HostsEvents {
  public:
   explicit Job(RunOptions options);
   // Runs the job. Returns its exit status once no process of the job is left.
@@ -26,31 +30,40 @@ class Job final : private AgentEvents {
 
  private:
   void on_output(int rank, Stream stream, std::string_view bytes) override;
-  void on_exit(int rank, pid_t pid, ExitStatus status) override;
+  void on_exit(const RankExit& exit) override;
+  void on_start_failure(const StartFailure& failure) override;
   void on_done() override;
+  void on_placed(int ranks) override;
+  void on_lost(const std::string& host, std::span<const int> ranks, const std::string& why) override;
+  void on_note(const std::string& text) override;
 
-  // Prepares the job. If that fails, tells the user the reason and returns false.
-  bool prepare(AgentTask& task);
-  bool enter_folder(Environment& environment);
+  // Each of these prepares a part of the job. If that fails, it returns the reason and the exit status.
+  std::optional<StartFailure> prepare(AgentTask& task);
+  std::optional<StartFailure> prepare_here(AgentTask& task);
+  std::optional<StartFailure> enter_folder(Environment& environment);
+  std::optional<StartFailure> set_ranks(int ranks);
   void end_unread();
   void await_signals();
   void on_signal(int number);
-  bool is_consequence() const;
-  void report_failure(int rank, pid_t pid, ExitStatus status);
-  void fail_to_start(const StartFailure& failure);
+  void end();
+  bool survives(const ExitStatus& status) const;
+  std::string what_others_do(bool survives) const;
+  void report_failure(const RankExit& exit);
   int exit_status() const;
 
   const RunOptions options_;
+  const SpawnDefaults defaults_;
   asio::io_context io_{1};
   asio::signal_set signals_;
   Output output_;
-  Agent agent_;
-  std::unique_ptr<tcp::StoreServer> store_;
+  std::unique_ptr<AgentControl> agents_;  // all agents of the job, or the one in this process
+  MeetingPlace meeting_place_;            // unused if an agent in another process serves it
   bool done_ = false;
-  bool all_succeeded_ = true;
-  bool any_succeeded_ = false;
+  int ranks_ = 0;  // 0 while it is not known
   int running_ = 0;
-  std::optional<int> failure_;  // the exit status of the first failure that the job has not survived
+  int succeeded_ = 0;
+  bool ending_ = false;         // a failure has ended the job
+  std::optional<int> failure_;  // the exit status of the first failure, unless ranks succeed after it
   // This is the first signal that asked to end the job, or SIGPIPE if the reader of the output has exited.
   std::optional<int> ending_signal_;
 };

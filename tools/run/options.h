@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "tools/commands.h"
+#include "tools/run/binding.h"
+#include "tools/run/host_options.h"
+#include "tools/run/placement.h"
 
 namespace tutti::tools {
 
@@ -19,15 +22,30 @@ struct OutputOptions {
 };
 
 // `RunOptions` are the options of `tutti run`.
-struct RunOptions {
-  int ranks = 0;
-  std::vector<std::string> exports;  // "VAR" or "VAR=VALUE", as given to -x
-  std::string folder;  // where to start ranks and look for programs; empty for the current folder
+struct RunOptions : HostOptions {
+  // How many ranks each host gets, and what their processors are.
+  PlacementOptions placement;  // `ranks` may be left out only if there are hosts
+  Binding binding = Binding::none;
+
+  // What the ranks are given.
+  std::vector<std::string> exports;  // "VAR", "VAR*" or "VAR=VALUE", as given to -x
+  std::string socket_ifname;  // for TUTTI_SOCKET_IFNAME, if that is not set; empty if no option says it
+  bool mpi_env = false;       // also OMPI_COMM_WORLD_*
+  std::string folder;         // where to start ranks and look for programs; empty for the current folder
   OutputOptions output;
+
+  // How the job ends.
   std::chrono::nanoseconds kill_grace = std::chrono::seconds(2);
-  bool enable_recovery = false;  // the other ranks continue when a rank fails
+  bool enable_recovery = false;   // the other ranks continue when a rank fails
+  bool abort_on_non_zero = true;  // if not, they continue when a rank exits with a status other than 0
+
+  bool dry_run = false;  // print what would run, and start nothing
+  bool doctor = false;   // test the hosts, and do not run the program
   std::vector<std::string> program;
 };
+
+// Returns the absolute path of the folder in which the ranks start.
+std::string folder_of(const RunOptions& options);
 
 // Returns the options. If the command must end at once (--help or a wrong option), prints the help or the
 // error and returns the exit status instead.

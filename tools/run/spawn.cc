@@ -4,8 +4,10 @@
 #include <initializer_list>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +28,7 @@ struct Child {
   char* const* arguments;
   char* const* environment;
   int descriptors[3];
+  const ProcessorSet& processors;
   int failure;  // the pipe to which the errno is written if exec fails
   pid_t parent;
   const SpawnDefaults& defaults;
@@ -34,7 +37,7 @@ struct Child {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     setsid();
-    if (connect_descriptors() && reset_signals()) {
+    if (connect_descriptors() && reset_signals() && use_processors()) {
       setrlimit(RLIMIT_NOFILE, &defaults.open_files);
       execve(path, arguments, environment);
     }
@@ -48,6 +51,10 @@ struct Child {
       if (dup2(descriptors[target], target) < 0) return false;
     }
     return true;
+  }
+
+  bool use_processors() const {
+    return !processors || sched_setaffinity(0, sizeof *processors, &*processors) == 0;
   }
 
   // Restores the default action of each signal that the parent handles, since a handler could otherwise run
@@ -105,6 +112,7 @@ pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults) {
                     arguments.data(),
                     environment.data(),
                     {request.input, request.output, request.error},
+                    request.processors,
                     failure[1],
                     getpid(),
                     defaults};
@@ -124,6 +132,23 @@ pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults) {
   if (problem == 0) return pid;
   if (pid > 0) waitpid(pid, nullptr, 0);
   return -problem;
+}
+
+bool open_pipe(Descriptor& ours, Descriptor& theirs) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  ours = Descriptor(ends[0]);
+  theirs = Descriptor(ends[1]);
+  return fcntl(ours.get(), F_SETFL, O_NONBLOCK) == 0;
+}
+
+Descriptor process_descriptor(pid_t pid) {
+  return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+std::string search_path_of(const Environment& environment) {
+  const auto path = environment.find("PATH");
+  return path == environment.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second;
 }
 
 FoundProgram find_program(const std::string& name, const std::string& path) {

@@ -7,6 +7,10 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "core/descriptor.h"
+#include "rendezvous/launch/environment.h"
+#include "tools/run/binding.h"
+
 namespace tutti::tools {
 
 // A `SpawnRequest` names a program to start. `spawn` does not close the descriptors; the caller does.
@@ -17,6 +21,7 @@ struct SpawnRequest {
   int input = -1;
   int output = -1;
   int error = -1;
+  ProcessorSet processors = {};
 };
 
 // `SpawnDefaults` are the process settings that this process started with and may have changed since. A
@@ -33,6 +38,17 @@ struct SpawnDefaults {
 // Starts the program. Returns its process id, or a negative errno if the program could not be executed. The
 // process leads a session and a process group of its own, and the kernel kills it if the calling thread dies.
 pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults);
+
+// Makes a pipe for a program's output. Only `ours`, the reading end, is non-blocking. Returns false and sets
+// errno if that fails.
+bool open_pipe(Descriptor& ours, Descriptor& theirs);
+
+// Returns a descriptor that becomes readable once the process has ended. Returns none and sets errno if that
+// fails.
+Descriptor process_descriptor(pid_t pid);
+
+// Returns the folders in which programs are found: PATH, or a usual choice if that is not set.
+std::string search_path_of(const Environment& environment);
 
 struct FoundProgram {
   std::string path;  // the file that the name stands for, even if it cannot be executed; empty if not found

@@ -28,11 +28,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   Stranger(Listener& listener, Descriptor socket)
       : listener_(listener),
         origin_(security::origin_of(socket.get())),
-        guest_{{std::move(socket),
-                security::Guard::accepting(listener.options_.credentials, listener.options_.service,
-                                           listener.self_, Deadline::after(listener.options_.hello_limit))},
-               std::vector<std::byte>(listener.port_.hello_bytes()),
-               {}} {}
+        guest_{{std::move(socket), guard()}, std::vector<std::byte>(listener.port_.hello_bytes()), {}} {}
   ~Stranger() override {
     listener_.loop_.timers.cancel(*this);
     if (watching_) listener_.loop_.unwatch(guest_.connection.descriptor());
@@ -72,6 +68,15 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
   std::list<std::unique_ptr<Stranger>>::iterator place;
 
  private:
+  security::Guard guard() {
+    const ListenerOptions& options = listener_.options_;
+    const Deadline limit = Deadline::after(options.hello_limit);
+    if (options.credentials_of == nullptr)
+      return security::Guard::accepting(options.credentials, options.service, listener_.self_, limit);
+    const auto find = [this](std::uint32_t from) { return found_ = listener_.options_.credentials_of(from); };
+    return security::Guard::accepting(find, options.service, listener_.self_, limit);
+  }
+
   // Returns false if this stranger was destroyed, because its hello is complete or it was dropped. Otherwise
   // `events_` are the events to wait for.
   bool advance() {
@@ -103,6 +108,8 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
     if (!from) return dropped("its hello makes no sense");
     if (guest_.connection.proved().value_or(*from) != *from)
       return dropped("it claims another rank than the one that it has proved to be");
+    if (found_ != nullptr && listener_.options_.credentials_of(*from) != found_)
+      return dropped("its credentials were withdrawn meanwhile");
     listener_.finish(*this);
     return false;
   }
@@ -114,6 +121,7 @@ class Listener::Stranger final : public DescriptorHandler, public Timer {
 
   Listener& listener_;
   const std::uint64_t origin_;
+  security::SharedCredentials found_;  // the credentials that `credentials_of` has found for this stranger
   Guest guest_;
   std::uint32_t events_ = EPOLLIN;
   bool watching_ = false;

@@ -188,6 +188,7 @@ TEST(Guard, AnotherServiceRankOrJobIsAnotherProof) {
   const Codes not_meant{Code::unreachable, Code::unreachable},
       denied{Code::unauthenticated, Code::unauthenticated};
   EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::control)), not_meant);
+  EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::launch)), not_meant);
   EXPECT_EQ(outcome(connector("secret"), acceptor("secret", Service::data, 3)), not_meant);
   EXPECT_EQ(outcome(connector("secret", one_to_two, "a"), acceptor("secret", Service::data, 2, "b")), denied);
   // One store serves several jobs, so the job need not match.

@@ -71,6 +71,24 @@ TEST(Tls, CarriesEverythingUnderKeysOfTheToken) {
   EXPECT_EQ(carry(*right, *left, text), text);
 }
 
+// An agent's secret is forgotten once the agent has been accepted, and its connection remains.
+TEST(Tls, OutlivesItsCredentials) {
+  Settings settings = by_token("secret");
+  settings.rekey_bytes = 1000;
+  Connection connection;
+  std::unique_ptr<Tls> left, right;
+  {
+    Guard connects = connector(settings), accepts = acceptor(settings);
+    meet(connection, connects, accepts);
+    left = connects.take_tls();
+    right = accepts.take_tls();
+  }
+  ASSERT_TRUE(left && right);
+  const std::string text(10'000, 'x');
+  EXPECT_EQ(carry(*left, *right, text), text);
+  EXPECT_EQ(carry(*right, *left, text), text);
+}
+
 TEST(Tls, TheWireHoldsNoPlaintext) {
   for (const bool encrypted : {false, true}) {
     Settings settings = by_token("secret");

@@ -235,6 +235,15 @@ TEST(Environment, Slurm) {
   expect_launch(found(with(step, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 3, 4, "tcp://m:5");
   expect_launch(found(with(step, {{"SLURM_STEP_NUM_TASKS", "9"}, {"MASTER_PORT", "5"}})), 3, 9,
                 "tcp://n03:5");
+  // The shell of `salloc` is such a step, and its programs are no ranks of the job.
+  expect_launch(found(with(step, {{"SLURM_STEP_ID", "4294967290"}})), 0, 1, "none");
+  EXPECT_SAYS(
+      error(with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}})),
+      "SLURM_PROCID and SLURM_NTASKS are set but MASTER_ADDR is not (MASTER_ADDR=HOST_OF_RANK_0 srun");
+  expect_launch(found(with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}, {"MASTER_ADDR", "m1"}})), 3, 4,
+                "tcp://m1:" + std::to_string(slurm_port("77", "1")));
+  expect_launch(found(with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}, {"SLURM_STEP_NODELIST", "m1"}})), 3, 4,
+                "tcp://m1:" + std::to_string(slurm_port("77", "1")));
   expect_launch(found(with(step, {{"SLURM_STEP_NODELIST", ""},
                                   {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.9"},
                                   {"MASTER_PORT", "5"}})),
@@ -242,12 +251,31 @@ TEST(Environment, Slurm) {
 }
 
 TEST(Environment, SlurmNodeLists) {
-  EXPECT_EQ(first_slurm_host("node7"), "node7");
-  EXPECT_EQ(first_slurm_host("a,b"), "a");
-  EXPECT_EQ(first_slurm_host("n[008-011,15],m3"), "n008");
-  EXPECT_EQ(first_slurm_host("rack[2-3]n[08,11]-ib,x"), "rack2n08-ib");
-  EXPECT_EQ(first_slurm_host("n[1"), "");
-  EXPECT_EQ(first_slurm_host(""), "");
+  using Hosts = std::vector<std::string>;
+  EXPECT_EQ(expand_slurm_hosts("node7"), Hosts{"node7"});
+  EXPECT_EQ(expand_slurm_hosts("a,b"), (Hosts{"a", "b"}));
+  EXPECT_EQ(expand_slurm_hosts("n[008-011,15],m3"), (Hosts{"n008", "n009", "n010", "n011", "n15", "m3"}));
+  EXPECT_EQ(expand_slurm_hosts("n[9-10]"), (Hosts{"n9", "n10"}));
+  EXPECT_EQ(expand_slurm_hosts("rack[2-3]n[08,11]-ib,x"),
+            (Hosts{"rack2n08-ib", "rack2n11-ib", "rack3n08-ib", "rack3n11-ib", "x"}));
+  EXPECT_EQ(expand_slurm_hosts("n[0-65535]").size(), 65536u);
+  for (const char* wrong : {"", "a,,b", "a,", "n[1", "n[]", "n[1,]", "n[b]", "n[2-1]", "n[-1]", "n[1-]",
+                            "n[0-65536]", "n[0-65535],a", "n[0-999]m[0-999]", "n[0-9223372036854775807]"}) {
+    EXPECT_EQ(expand_slurm_hosts(wrong), Hosts{}) << wrong;
+  }
+}
+
+TEST(Environment, SlurmCounts) {
+  using Counts = std::vector<int>;
+  EXPECT_EQ(expand_slurm_counts("4"), Counts{4});
+  EXPECT_EQ(expand_slurm_counts("2(x3),1"), (Counts{2, 2, 2, 1}));
+  for (const char* wrong :
+       {"", "2,", "x", "-1", "2(x)", "2(x0)", "2(x3", "2(3)", "(x3)", "2(x3)4", "2(x65537)"}) {
+    EXPECT_EQ(expand_slurm_counts(wrong), Counts{}) << wrong;
+  }
+}
+
+TEST(Environment, SlurmPorts) {
   EXPECT_NE(slurm_port("1", "0"), slurm_port("1", "1"));
   EXPECT_GE(slurm_port("123456", "0"), 10000);
   EXPECT_LT(slurm_port("123456", "0"), 30000);

@@ -44,6 +44,8 @@ TEST(Interfaces, FilterByPrefix) {
 TEST(Interfaces, FilterExactAndExcluding) {
   EXPECT_EQ(filtered("=ib0,eth1"), "ib0 eth1");
   EXPECT_EQ(filtered("^docker,virbr,veth,ib"), "eth0 eth1");
+  EXPECT_EQ(filtered("^=eth,ib0,docker0"), "virbr0 eth0 eth1 ib1 vethabc");
+  EXPECT_EQ(filtered("^=lo,10.2.0.0/15,docker0"), "virbr0 eth0 vethabc");
   EXPECT_EQ(filtered("^eth0"), "docker0 virbr0 eth1 ib0 ib1 vethabc");
 }
 

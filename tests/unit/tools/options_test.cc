@@ -1,12 +1,12 @@
 #include "tools/bench/options.h"
 
 #include <filesystem>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tools/processors.h"
-#include "tools/run/environment.h"
 #include "tools/run/options.h"
 
 namespace tutti::tools {
@@ -37,20 +37,21 @@ BenchOptions parse_bench(const Arguments& arguments) {
 TEST(RunOptions, ProgramBeginsAtTheFirstPlainWord) {
   const RunOptions options =
       parse_run({"-n", "4", "-x", "A", "-x", "B=1 2", "--tag-output", "prog", "-n", "5", "--"});
-  EXPECT_EQ(options.ranks, 4);
+  EXPECT_EQ(options.placement.ranks, 4);
   EXPECT_THAT(options.exports, ElementsAre("A", "B=1 2"));
   EXPECT_TRUE(options.output.tag);
   EXPECT_THAT(options.program, ElementsAre("prog", "-n", "5", "--"));
 }
 
 TEST(RunOptions, AutoIsTheNumberOfProcessors) {
-  EXPECT_EQ(parse_run({"-n", "auto", "p"}).ranks, usable_processors());
+  EXPECT_EQ(parse_run({"-n", "auto", "p"}).placement.ranks, usable_processors());
   EXPECT_EQ(parse_bench({"all_reduce", "-n", "auto"}).launch_ranks, usable_processors());
 }
 
 TEST(RunOptions, ProgramBeginsAfterTwoDashes) {
   EXPECT_THAT(parse_run({"-n4", "--", "-odd", "x"}).program, ElementsAre("-odd", "x"));
   EXPECT_THAT(parse_run({"--np", "2", "--", "--", "x"}).program, ElementsAre("--", "x"));
+  EXPECT_THAT(parse_run({"--kill-grace=1s", "-n", "2", "x"}).program, ElementsAre("x"));
 }
 
 TEST(RunOptions, LogFolder) {
@@ -67,46 +68,125 @@ TEST(RunOptions, Grace) {
   EXPECT_EQ(parse_run({"-n", "1", "--kill-grace", "1.5s", "p"}).kill_grace, std::chrono::milliseconds(1500));
 }
 
-TEST(RunEnvironment, RankVariablesReplaceThoseOfAnOuterLauncher) {
-  Environment environment = {{"RANK", "7"}, {"TUTTI_RANK", "7"}, {"OTHER", "x"}};
-  set_rank_variables(environment, {.rank = 2, .world_size = 4, .local_rank = 0, .local_world_size = 2});
-  EXPECT_EQ(environment["RANK"], "2");
-  EXPECT_EQ(environment["TUTTI_RANK"], "2");
-  EXPECT_EQ(environment["TUTTI_WORLD_SIZE"], "4");
-  EXPECT_EQ(environment["LOCAL_RANK"], "0");
-  EXPECT_EQ(environment["LOCAL_WORLD_SIZE"], "2");
-  EXPECT_EQ(environment["OTHER"], "x");
+TEST(RunOptions, HostsAndPlacement) {
+  const RunOptions options = parse_run({"--hostfile", "hosts", "-H", "a:2,b", "-H", "[fd00::7]", "-N", "2",
+                                        "--map-by", "node", "--oversubscribe", "--bind-to", "numa", "p"});
+  EXPECT_EQ(options.hostfile, "hosts");
+  EXPECT_THAT(options.hosts, ElementsAre("a:2,b", "[fd00::7]"));
+  EXPECT_EQ(options.placement.ranks, std::nullopt);
+  EXPECT_EQ(options.placement.per_host, 2);
+  EXPECT_EQ(options.placement.map_by, MapBy::node);
+  EXPECT_TRUE(options.placement.oversubscribe);
+  EXPECT_EQ(options.binding, Binding::numa);
 }
 
-TEST(RunEnvironment, AnOuterTorchrunListensElsewhere) {
-  Environment environment = {{"TORCHELASTIC_USE_AGENT_STORE", "True"}};
-  set_job_variables(environment, {"job", "127.0.0.1:29501", "127.0.0.1", 29500});
-  EXPECT_FALSE(environment.contains("TORCHELASTIC_USE_AGENT_STORE"));
-  EXPECT_EQ(environment["MASTER_PORT"], "29500");
+TEST(RunOptions, WithoutOptions) {
+  const RunOptions options = parse_run({"p"});
+  EXPECT_EQ(options.hostfile, "");
+  EXPECT_THAT(options.hosts, ElementsAre());
+  EXPECT_EQ(options.placement.per_host, std::nullopt);
+  EXPECT_EQ(options.placement.map_by, MapBy::slot);
+  EXPECT_FALSE(options.placement.oversubscribe);
+  EXPECT_EQ(options.binding, Binding::none);
+  EXPECT_EQ(options.ssh_port, 0);
+  EXPECT_EQ(options.lease, std::chrono::seconds(6));
+  EXPECT_EQ(options.start_timeout, std::chrono::seconds(60));
+  EXPECT_EQ(options.socket_ifname, "");
+  EXPECT_TRUE(options.abort_on_non_zero);
+  EXPECT_FALSE(options.enable_recovery);
+  EXPECT_FALSE(options.dry_run);
+  EXPECT_FALSE(options.mpi_env);
 }
 
-TEST(RunEnvironment, ProcessorsAreShared) {
-  Environment environment;
-  share_processors(environment, 1);
-  EXPECT_FALSE(environment.contains("OMP_NUM_THREADS"));
-  share_processors(environment, 100'000);
-  EXPECT_EQ(environment["OMP_NUM_THREADS"], "1");
-  environment["OMP_NUM_THREADS"] = "3";
-  share_processors(environment, 100'000);
-  EXPECT_EQ(environment["OMP_NUM_THREADS"], "3");
+TEST(RunOptions, WayToTheHosts) {
+  const RunOptions options = parse_run(
+      {"--ssh-port", "2222", "--ssh-args", "-i key -J gate", "--agent", "rsh -v", "--prefix", "/opt/t",
+       "--call-back", "[::1]", "--start-timeout", "5m", "--lease=20s", "--dry-run", "--mpi-env", "p"});
+  EXPECT_EQ(options.ssh_port, 2222);
+  EXPECT_EQ(options.ssh_args, "-i key -J gate");
+  EXPECT_EQ(options.agent, "rsh -v");
+  EXPECT_EQ(options.prefix, "/opt/t");
+  EXPECT_EQ(options.call_back, "[::1]");
+  EXPECT_EQ(options.start_timeout, std::chrono::minutes(5));
+  EXPECT_EQ(options.lease, std::chrono::seconds(20));
+  EXPECT_TRUE(options.dry_run);
+  EXPECT_TRUE(options.mpi_env);
 }
 
-TEST(RunEnvironment, Exports) {
-  Environment environment = {{"KEPT", "k"}};
-  EXPECT_THAT(apply_exports(environment, {"KEPT", "SET=a=b", "EMPTY=", "MISSING"}), ElementsAre("MISSING"));
-  EXPECT_EQ(environment, (Environment{{"EMPTY", ""}, {"KEPT", "k"}, {"SET", "a=b"}}));
+// This is the command line of an example of the MPIJob operator, with more parameters.
+TEST(RunOptions, AnMpirunCommand) {
+  const RunOptions options = parse_run({"--allow-run-as-root",
+                                        "-np",
+                                        "2",
+                                        "-bind-to",
+                                        "none",
+                                        "-map-by",
+                                        "slot",
+                                        "-hostfile",
+                                        "/etc/mpi/hostfile",
+                                        "-x",
+                                        "LD_LIBRARY_PATH",
+                                        "-x",
+                                        "NCCL_*",
+                                        "-mca",
+                                        "pml",
+                                        "ob1",
+                                        "-mca",
+                                        "btl_tcp_if_exclude",
+                                        "lo,docker0",
+                                        "-mca",
+                                        "orte_abort_on_non_zero_status",
+                                        "0",
+                                        "-tag-output",
+                                        "-wd",
+                                        "/job",
+                                        "python",
+                                        "train.py",
+                                        "-x"});
+  EXPECT_EQ(options.placement.ranks, 2);
+  EXPECT_EQ(options.placement.map_by, MapBy::slot);
+  EXPECT_EQ(options.hostfile, "/etc/mpi/hostfile");
+  EXPECT_THAT(options.exports, ElementsAre("LD_LIBRARY_PATH", "NCCL_*"));
+  EXPECT_EQ(options.socket_ifname, "^=lo,docker0");
+  EXPECT_FALSE(options.abort_on_non_zero);
+  EXPECT_TRUE(options.output.tag);
+  EXPECT_EQ(options.folder, "/job");
+  EXPECT_THAT(options.program, ElementsAre("python", "train.py", "-x"));
 }
 
-TEST(RunEnvironment, FreePortsAreOutsideOfTheKernelsRange) {
-  for (int i = 0; i < 20; ++i) {
-    const int port = find_free_port().take();
-    EXPECT_GE(port, 20000);
-    EXPECT_LT(port, 32768);
+TEST(RunOptions, OneWarningListsAllIgnoredParameters) {
+  testing::internal::CaptureStderr();
+  parse_run({"-n", "1", "-mca", "pml", "ob1", "--mca", "btl", "^openib", "p"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "tutti run: ignored, since only Open MPI knows their meaning: -mca pml ob1, --mca btl ^openib\n");
+}
+
+TEST(RunOptions, Mistakes) {
+  const std::pair<Arguments, std::string> mistakes[] = {
+      {{"--map-by", "socket"}, "--map-by needs slot, node or ppr:N:node, not `socket`"},
+      {{"--map-by", "ppr:2:socket"}, "--map-by needs slot, node or ppr:N:node, not `ppr:2:socket`"},
+      {{"-map-by", "ppr:x:node"}, "-N"},
+      {{"-bind-to", "hwthread"}, "--bind-to needs none, core or numa, not `hwthread`"},
+      {{"--lease", "0"}, "--lease needs a duration like 500ms or 10s, of at least 100ms, not `0`"},
+      {{"--start-timeout", "soon"}, "--start-timeout needs a duration"},
+      {{"--kill-grace", "-1s"}, "--kill-grace needs a duration like 500ms or 10s, not `-1s`"},
+      {{"--ssh-port", "65536"}, "--ssh-port"},
+      {{"-N", "0"}, "-N"},
+      {{"--prefix", "opt"}, "--prefix needs an absolute path, not `opt`"},
+      {{"-x", "*A"}, "-x needs VAR, VAR* or VAR=VALUE, not `*A`"},
+      {{"-x", "A*=1"}, "-x needs VAR, VAR* or VAR=VALUE, not `A*=1`"},
+      {{"-x", ""}, "-x needs VAR, VAR* or VAR=VALUE, not ``"},
+      {{"-mca", "btl"}, "-mca needs NAME VALUE"},
+      {{"-hostfile"}, "--hostfile"},
+  };
+  for (auto [arguments, message] : mistakes) {
+    if (arguments.size() > 1 && arguments[1] != "btl") arguments.push_back("p");
+    testing::internal::CaptureStderr();
+    const auto parsed = parse_run_options(arguments);
+    const std::string said = testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(std::holds_alternative<int>(parsed)) << message;
+    EXPECT_EQ(std::get<int>(parsed), 2) << message;
+    EXPECT_THAT(said, testing::StartsWith("tutti run: " + message));
   }
 }
 

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "tests/support/network_hosts.h"
+#include "tests/support/process.h"
+#include "tests/support/scratch_folder.h"
+
+namespace tutti::test {
+
+// `SshHosts` are `NetworkHosts` with names, alpha, beta, gamma and so on, on each of which a real sshd
+// listens on port 2222. One more host, the desk, has no sshd: a launcher runs there that is not on a host of
+// the job. All hosts share the file system and the numbers of processes. So a test may signal a process on
+// any host. The host name, /etc/hosts and an empty /run are each host's own. Whoever logs in has an empty
+// home, so that login scripts of this machine do not matter. The destructor ends all processes on the hosts.
+class SshHosts {
+ public:
+  // `count` is 8 at most. Names stand for the addresses of the first card. Throws std::runtime_error if an
+  // sshd does not start.
+  explicit SshHosts(int count, int cards = 1);
+
+  // Returns why there are no hosts, or an empty text if there are. They need root, `ip`, `sshd` and `ssh`.
+  const std::string& problem() const { return problem_; }
+  int desk() const { return count_; }
+  std::string name(int host) const;
+  std::string address(int host) const { return network_.address(host); }
+
+  // Returns the command that runs `command` on `host`, or at the desk, without ssh.
+  std::vector<std::string> on(int host, std::vector<std::string> command) const;
+  // Returns the options by which `ssh` reaches the hosts.
+  std::vector<std::string> ssh_options() const { return {"-F", folder_ / "ssh_config", "-p", "2222"}; }
+  // Starts `tutti run` on `host`, or at the desk, with such options for its `ssh`, and then `words`.
+  Process launch(int host, const std::vector<std::string>& words,
+                 const Process::Environment& environment = {}) const;
+
+  // Returns the processes of a host, except those of sshd.
+  std::vector<pid_t> pids_in(int host) const;
+  // See `NetworkHosts`.
+  void cut(int host) const { network_.cut(host); }
+  void mend(int host) const { network_.mend(host); }
+
+ private:
+  void write_files() const;
+  void start_servers();
+
+  int count_;
+  std::string problem_;
+  ScratchFolder folder_;
+  NetworkHosts network_;
+  std::deque<Process> servers_;
+};
+
+}  // namespace tutti::test

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "tools/run/agent.h"
+#include "tools/run/agent_events.h"
+#include "tools/run/event_loop.h"
+#include "tools/run/input_pipe.h"
+#include "tools/run/link.h"
+#include "tools/run/meeting_place.h"
+#include "transport/meeting/connection.h"
+
+namespace tutti::tools {
+
+namespace record {
+class FromAgent;
+class FromLauncher;
+class Input;
+class Meet;
+class Start;
+}  // namespace record
+
+// An `AgentSession` is the part of a job that one agent does for its launcher: it does what the launcher asks
+// for, and reports what happens to the ranks. If the launcher is lost, it ends the ranks. Call
+// `adopt_orphans` before making a session. This process must have no children.
+class AgentSession final : private AgentEvents, private LinkEvents {
+ public:
+  // Called at least once a second, with the lease.
+  using OnAlive = std::function<void(std::chrono::nanoseconds lease)>;
+
+  // The launcher has proved its identity on `connection`.
+  AgentSession(meeting::Connection connection, OnAlive on_alive);
+  ~AgentSession();
+
+  // Returns the agent's exit status once the launcher has let go of it, or has been lost, and no process of
+  // the job is left. It is 0 if the launcher has let go. Changes this process's working folder to the job's.
+  int run();
+
+ private:
+  enum class State {
+    called,   // the launcher has not told the lease yet
+    idle,     // there are no ranks yet
+    running,  // the ranks have been started, or that has failed
+    done,     // no process of the job is left
+  };
+
+  void on_output(int rank, Stream stream, std::string_view bytes) override;
+  void on_exit(const RankExit& exit) override;
+  void on_start_failure(const StartFailure& failure) override;
+  void on_done() override;
+  void on_record(std::string_view bytes) override;
+  void on_end(const Status& why) override;
+
+  // Each returns whether such a record may come now and says something sensible.
+  bool handle(const record::FromLauncher& record);
+  bool handle_running(const record::FromLauncher& record);
+  bool take_lease(std::uint64_t nanoseconds);
+  bool meet(const record::Meet& meet);
+  bool start(const record::Start& start);
+  bool take_input(const record::Input& input);
+  bool take_credit(std::uint64_t bytes);
+
+  void send(const record::FromAgent& record);
+  void greet();
+  void settle(std::uint64_t number);
+  void leave();
+  // Ends the ranks because there is no launcher any more that could do it.
+  void abandon(const std::string& why);
+  void end_without_launcher();
+  void show_life();
+  void await_signals();
+
+  asio::io_context io_{1};
+  AsioLoop loop_{io_};
+  asio::signal_set signals_;
+  asio::steady_timer life_timer_;
+  Agent agent_;
+  const OnAlive on_alive_;
+  std::unique_ptr<Link> link_;  // null once the launcher has let go, or is lost
+  std::chrono::nanoseconds lease_;
+  State state_ = State::called;
+  MeetingPlace meeting_place_;
+  std::optional<InputPipe> input_;
+  std::string hint_;  // for the user, if the program is not found
+  bool has_problem_ = false;
+  std::uint64_t output_credit_ = 0;
+  std::uint64_t untaken_output_ = 0;  // bytes that the launcher has been sent and has not taken yet
+  int exit_status_;
+};
+
+}  // namespace tutti::tools

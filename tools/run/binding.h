@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sched.h>
+
+#include <tutti/status.h>
+
+namespace tutti::tools {
+
+// `Binding` says to which processors of its host a rank is tied.
+enum class Binding {
+  none,  // to no particular ones
+  core,  // to one core, with all of its hyperthreads
+  numa,  // to all processors of one NUMA node
+};
+
+// `ProcessorSet` holds the processors that a rank is tied to. It is empty if the rank is not tied to any.
+using ProcessorSet = std::optional<cpu_set_t>;
+
+// Divides the processors that this process may use among the ranks of a host. Returns the set of each local
+// rank: with `core`, each rank gets a core of its own, in the order of the cores; with `numa`, the nodes are
+// dealt to the ranks in turn. Where the kernel says nothing about cores or nodes, each processor counts as a
+// core, and all of them together as one node. Returns an error if there are fewer cores than ranks.
+Result<std::vector<ProcessorSet>> divide_processors(Binding binding, int local_ranks);
+
+// Does the same with the processors in `usable`. `root` is the folder that holds /sys, for tests.
+Result<std::vector<ProcessorSet>> divide_processors(Binding binding, int local_ranks, const cpu_set_t& usable,
+                                                    const std::string& root);
+
+}  // namespace tutti::tools

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/address.h>
+#include <tutti/config_values.h>
+#include <tutti/credentials.h>
+#include <tutti/status.h>
+
+#include "transport/driver/event_loop.h"
+#include "transport/meeting/listener.h"
+
+namespace tutti::tools {
+
+// A `Callback` accepts the connections of the agents that the launcher has started. An agent is accepted if
+// it proves that it has the secret of its host. For each host, one agent is accepted and no other after it.
+class Callback final : private meeting::Port, private Timer {
+ public:
+  // Called with the connection of a host whose agent has proved its secret. The owner may destroy the
+  // callback in this call.
+  using OnAgent = std::function<void(std::uint32_t host, meeting::Connection connection)>;
+
+  // Listens on each of `addresses`, on the same port if that is free on all of them. Addresses that cannot be
+  // used are left out, unless none is left. The ports are those that `ports` (TUTTI_PORT_RANGE) allows.
+  static Result<std::unique_ptr<Callback>> open(EventLoop& loop, std::span<const SocketAddress> addresses,
+                                                const std::string& job, OnAgent on_agent,
+                                                std::optional<PortRange> ports = {});
+  ~Callback() override;
+
+  // Returns the addresses with their ports, as they stand on the agents' command lines.
+  std::vector<std::string> endpoints() const;
+  // From now on an agent of the host must prove this secret. It replaces the host's earlier one. If an agent
+  // of the host has been accepted, nothing happens.
+  Status expect(std::uint32_t host, std::string_view secret);
+  // Nobody is accepted for the host any more, unless it is expected again.
+  void forget(std::uint32_t host);
+
+ private:
+  // An `Arrival` is an accepted connection that the owner has not been told of.
+  struct Arrival {
+    std::uint32_t host;
+    meeting::Connection connection;
+  };
+
+  Callback(EventLoop& loop, std::string job, OnAgent on_agent);
+
+  Status listen(Descriptor socket);
+
+  std::size_t hello_bytes() const override;
+  bool begins_like_hello(std::span<const std::byte> bytes) const override;
+  std::optional<std::uint32_t> claimed_rank(std::span<const std::byte> hello) const override;
+  void on_hello(meeting::Guest guest) override;
+  void on_timer() override;
+
+  EventLoop& loop_;
+  const std::string job_;
+  const OnAgent on_agent_;
+  std::map<std::uint32_t, security::SharedCredentials> expected_;
+  std::set<std::uint32_t> accepted_;
+  std::deque<Arrival> arrivals_;
+  std::vector<std::unique_ptr<meeting::Listener>> listeners_;
+};
+
+}  // namespace tutti::tools

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+
+#include "transport/driver/event_loop.h"
+#include "transport/driver/poller.h"
+
+namespace tutti::tools {
+
+// `AsioLoop` lets descriptor handlers and timers of the library run on an `io_context`, beside its other
+// handlers. Only the thread that runs `io` may use it. `io.run()` does not return by itself while the loop
+// exists. The loop must be destroyed before `io`, and not by one of its own handlers.
+class AsioLoop final : public EventLoop {
+ public:
+  explicit AsioLoop(asio::io_context& io);
+  ~AsioLoop() override;
+
+  Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) override;
+  void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) override;
+  void unwatch(int descriptor) override;
+
+  // Makes the loop notice timers that were set outside of its handlers. It also notices them at its next
+  // event, and after each call of `watch`. So few callers need this function.
+  void rearm() { poller_.set_alarm(timers.next()); }
+
+ private:
+  void await();
+  void run();
+
+  Poller poller_;
+  asio::posix::stream_descriptor ready_;  // the poller's descriptor, which the poller owns
+  // A handler that `io` calls after the destructor recognizes by this that the loop is gone.
+  const std::shared_ptr<const bool> exists_ = std::make_shared<bool>(true);
+};
+
+}  // namespace tutti::tools

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace tutti::tools {
+
+// Opens those standard streams that are closed. Otherwise a file that we open later would get the descriptor
+// number of a closed stream.
+void open_standard_streams();
+
+// Replaces a standard stream by /dev/null.
+void discard_stream(int stream);
+
+}  // namespace tutti::tools
