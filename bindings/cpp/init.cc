@@ -287,6 +287,7 @@ Communicator init(const InitOptions& given) {
   join_options.session.bind_address = setup.config.bind_address;
   join_options.session.advertise_address = setup.config.advertise_address;
   join_options.session.security = setup.security;
+  join_options.session.pmix_library = setup.config.pmix_library;
   join_options.session.interfaces = interface_filter(setup.config.socket_ifname);
   if (setup.config.port_range) {
     join_options.session.first_port = setup.config.port_range->first;
