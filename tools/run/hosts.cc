@@ -87,7 +87,7 @@ StarterTask Hosts::starter_task(const LocatedHost& host, std::uint32_t number, D
           .command = start_command,
           .tool = host.is_here ? "tutti" : start_command.front(),
           .agent_path = commands_.path_on(host),
-          .tries_again = !host.is_here,
+          .tries_again = options_.tries_again && !host.is_here,
           .deadline = deadline,
           .defaults = defaults_,
           .environment = commands_.environment(host)};

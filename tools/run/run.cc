@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tools/command_line.h"
+#include "tools/doctor/doctor.h"
 #include "tools/run/dry_run.h"
 #include "tools/run/guard.h"
 #include "tools/run/job.h"
@@ -47,6 +48,7 @@ int run_command(const Arguments& arguments) {
   const RunOptions& options = std::get<RunOptions>(parsed);
   choose_interfaces(options);
   if (options.dry_run) return dry_run(options);
+  if (options.doctor) return doctor::examine(options, {});
   return launch(options);
 }
 
