@@ -46,8 +46,8 @@ class NoteWriter {
   std::string body_;
 };
 
-// A `NoteReader` reads the fields of a body. Once a field is missing, it and all that follow are zero, and
-// `ok` returns false.
+// A `NoteReader` reads the fields of a body. If a field is missing, that field and all later ones are zero,
+// and `ok` returns false.
 class NoteReader {
  public:
   explicit NoteReader(std::string_view body) : body_(body) {}

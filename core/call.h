@@ -53,7 +53,7 @@ inline bool has_output(const Call& call, int rank) {
   }
 }
 
-// Returns the memory in which the buffers lie that a rank uses.
+// Returns the memory of the buffers that `rank` uses.
 inline Memory memory_of(const Call& call, int rank) {
   if (call.kind == CollectiveKind::barrier) return Memory();
   return has_input(call, rank) ? call.in.memory : call.out.memory;

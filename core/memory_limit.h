@@ -23,8 +23,8 @@ MemoryLimits memory_limits(const std::string& root = "");
 // Returns how many bytes of shared memory this process may map now and touch later. This is the least of
 // three values: half of the memory that it can ever have, a quarter of its unused address space (RLIMIT_AS),
 // and a quarter of the largest file that it may write (RLIMIT_FSIZE). The result is zero if the kernel never
-// promises more memory than it has (vm.overcommit_memory=2). It has then promised none for these pages, so
-// touching one for the first time could kill the process.
+// promises more memory than it has (vm.overcommit_memory=2). In this mode the kernel has set aside no memory
+// for pages that were never touched. So touching such a page for the first time could kill the process.
 std::uint64_t lazy_memory(const std::string& root = "");
 
 }  // namespace tutti

@@ -13,7 +13,7 @@ namespace tutti {
 class SharedLibrary {
  public:
   // Opens the first of `names` that the process has already loaded, or else the first that can be loaded. If
-  // none can be, the status has the loader's words about each. Any thread may call.
+  // no library can be loaded, the status quotes the loader's error for each name. Any thread may call.
   static Result<SharedLibrary> open(std::span<const std::string> names);
 
   // Sets `function`, a pointer, to the library's function of that name. Returns false, and sets it to null,

@@ -6,8 +6,9 @@
 
 namespace tutti {
 
-// While a `SignalsBlocked` lives, all signals are blocked in its thread. New threads that this thread starts
-// meanwhile inherit that. Signals belong to the host program, so none may be delivered to a thread of ours.
+// While a `SignalsBlocked` lives, all signals are blocked in its thread. Threads that this thread starts
+// meanwhile also have all signals blocked. Signals belong to the host program, so none may be delivered to a
+// thread of ours.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include <tutti/config.h>
+#include <tutti/config_values.h>
 
 #include "tools/processors.h"
 
@@ -30,6 +31,19 @@ CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& mean
       ->transform(number)
       ->check(CLI::Range(1, max_ranks).description(""))
       ->type_name("N|auto");
+}
+
+void add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& value,
+                  std::chrono::nanoseconds least, const std::string& meaning) {
+  const auto convert = [least](const std::string& text) {
+    const auto duration = parse_duration(text);
+    return duration && *duration >= least ? duration : std::nullopt;
+  };
+  const std::string needs = "a duration like 500ms or 10s" +
+                            (least.count() > 0 ? ", of at least " + format_duration(least) : std::string());
+  add_converted(app, name, value, convert, needs, meaning)
+      ->type_name("DURATION")
+      ->default_str(format_duration(value));
 }
 
 int usage_error(const CLI::App& app, const std::string& message) {

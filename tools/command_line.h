@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -20,6 +22,23 @@ inline constexpr int exit_signal_base = 128;
 // Parses the arguments into the variables that are bound to `app`. If the user asked for help or the
 // arguments are wrong, prints the help or the error and returns the exit status. Otherwise returns nothing.
 std::optional<int> parse(CLI::App& app, const Arguments& arguments);
+
+// Adds an option whose value is converted by `convert`, which returns nothing if the value is wrong. `needs`
+// says, for the error, what the option needs.
+template <class Value, class Convert>
+CLI::Option* add_converted(CLI::App& app, const std::string& name, Value& value, Convert convert,
+                           const std::string& needs, const std::string& meaning) {
+  const auto set = [&value, convert, name, needs](const std::string& text) {
+    const auto converted = convert(text);
+    if (!converted) throw CLI::ValidationError(name + " needs " + needs + ", not `" + text + "`");
+    value = *converted;
+  };
+  return app.add_option_function<std::string>(name, set, meaning);
+}
+
+// Adds an option whose value is a duration of at least `least`.
+void add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& value,
+                  std::chrono::nanoseconds least, const std::string& meaning);
 
 // Adds the option -n, the number of ranks. `auto` means one rank for each processor that the ranks can use.
 CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning);

@@ -15,6 +15,7 @@ int bench_command(const Arguments& arguments);
 int info_command(const Arguments& arguments);
 int explain_command(const Arguments& arguments);
 int debug_command(const Arguments& arguments);
+int doctor_command(const Arguments& arguments);
 int agent_command(const Arguments& arguments);
 
 }  // namespace tutti::tools

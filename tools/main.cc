@@ -23,6 +23,8 @@ constexpr Command commands[] = {
     {"run", "start a program as several ranks that find each other", tutti::tools::run_command},
     {"bench", "measure collectives, checking every result", tutti::tools::bench_command},
     {"info", "show what tutti can do and finds on this machine", tutti::tools::info_command},
+    {"doctor", "test the hosts of a job, and say what is wrong and what mends it",
+     tutti::tools::doctor_command},
     {"explain", "show which algorithm would be chosen, why, and its steps", tutti::tools::explain_command},
     {"debug", "show the operations of running ranks, and which rank is behind", tutti::tools::debug_command},
     {"store", "serve the store at which ranks meet", tutti::tools::store_command},

@@ -77,7 +77,7 @@ struct Arrival {
   MessageHeader header;
   // The mesh uses these links while no receive has claimed the message. `next` and `previous` link the
   // messages to be matched. The `early` links connect the messages of operations that this rank has not
-  // issued yet. The mesh compares each of them with its operation once that is issued.
+  // issued yet. Once this rank issues the operation of such a message, the mesh compares the two.
   Arrival* next = nullptr;
   Arrival* previous = nullptr;
   Arrival* next_early = nullptr;

@@ -10,7 +10,8 @@ class ChannelMap {
  public:
   using Channels = std::map<int, Channel*>;
 
-  // Adds a channel. It takes the place of an earlier channel with that peer, even if that one still exists.
+  // Adds a channel. It takes the place of an earlier channel with that peer, even if the earlier channel
+  // still exists.
   void add(int peer, Channel& channel) { channels_[peer] = &channel; }
   // Removes a channel that is about to be destroyed. Does nothing if another channel has replaced it.
   void remove(int peer, const Channel& channel) {

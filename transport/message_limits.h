@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-// `MessageLimits` are the sizes that both ends of a connection must agree on. Each transport publishes its
-// own in its address, and both ends use the smaller value of each limit (`minimum`). So a peer can only lower
-// a rank's limits, and not below `least_credit` and `least_fragment`.
+// `MessageLimits` are the sizes that both ends of a connection must agree on. The address that a transport
+// publishes contains the transport's own limits, and both ends use the smaller value of each limit
+// (`minimum`). So a peer can only lower a rank's limits, and not below `least_credit` and `least_fragment`.
 struct MessageLimits {
   static constexpr std::uint32_t least_credit = 1024;
   static constexpr std::uint32_t least_fragment = 1024;

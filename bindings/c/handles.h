@@ -39,7 +39,7 @@ struct tutti_op_object {
 namespace tutti::c {
 
 // Returns a copy of the caller's structure. Members that the caller's version of the structure lacks have
-// their values from `defaults`. If `given` is null, all members do.
+// their values from `defaults`. If `given` is null, all members have these values.
 template <class T>
 T known_part(const T* given, T defaults) {
   if (given != nullptr) std::memcpy(&defaults, given, std::min(given->struct_size, sizeof(T)));

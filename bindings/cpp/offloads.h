@@ -33,8 +33,8 @@ std::span<const OffloadEntry> offload_entries();
 Result<std::vector<std::string>> without_offloads(const std::vector<std::string>& transports);
 
 // Makes the libraries that this rank uses, in order of preference. If `transports` is empty or is "auto"
-// alone, these are all that work here. Otherwise, a library with `is_chosen` is used only if `transports`
-// contains its name, and then it must work. A library must also work if `config` names its file
+// alone, makes all libraries that work here. Otherwise, a library with `is_chosen` is used only if
+// `transports` contains its name, and then it must work. A library must also work if `config` names its file
 // (`OffloadEntry::file`).
 Result<std::vector<std::unique_ptr<Offload>>> make_offloads(const std::vector<std::string>& transports,
                                                             const Config& config);

@@ -43,8 +43,8 @@ Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
 std::span<const TransportEntry> transport_entries();
 
 // Makes the transports in `names`, and fails if one of them cannot run here. Ignores names of offloads
-// (bindings/cpp/offloads.h). If `names` is empty or is "auto"
-// alone, makes all transports that can run here, and logs why the others cannot. Fails if none can run.
+// (bindings/cpp/offloads.h). If `names` is empty or is "auto" alone, makes all transports that can run here,
+// and logs why the others cannot. Fails if none can run.
 Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vector<std::string>& names,
                                                                 const TransportSetup& setup);
 

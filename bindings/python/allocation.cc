@@ -98,7 +98,7 @@ void bind_allocation(nb::module_& module) {
           "The number of bytes.")
       .def_prop_ro(
           "registered", [](const AllocatedArray& self) { return self.allocation->registered(); },
-          "Whether collectives can work on it in place; if not, it is ordinary memory.")
+          "Whether collectives can work on the memory in place. If not, it is ordinary memory.")
       .def("__dlpack__", &dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none())
@@ -107,13 +107,12 @@ void bind_allocation(nb::module_& module) {
                                             "Keeps an array alive, and its memory registered.");
   nb::borrow<nb::class_<Group>>(module.attr("Communicator"))
       .def("register_memory", &register_memory, nb::arg("array"),
-           "Registers an array's memory with the transports. Those that can write into a peer's memory then "
-           "receive large messages there without copies. Returns a `Registration`.")
+           "Registers an array's memory with the transports. Transports that can write into a peer's memory "
+           "then receive large messages in this memory without copies. Returns a `Registration`.")
       .def("allocate", &allocate, nb::arg("nbytes"), nb::arg("device") = nb::none(),
-           "Allocates zeroed memory that the ranks of a host share, on which collectives copy nothing. With "
-           "the number of a CUDA device: memory of that device. Collective and blocking; sizes and devices "
-           "may "
-           "differ.");
+           "Allocates zeroed memory that the ranks of a host share. Large collectives work on it in place, "
+           "without copies. If `device` is the number of a CUDA device, allocates memory of that device. "
+           "Collective and blocking. Ranks may pass different sizes and devices.");
 }
 
 }  // namespace tutti::python

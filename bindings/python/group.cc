@@ -219,13 +219,14 @@ namespace {
 void bind_successors(nb::class_<Group>& group) {
   group
       .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
-           "Collective and blocking: the ranks with equal `color` form a communicator, ordered by `key`, "
-           "then by rank. Returns None on ranks whose color is None.")
+           "Makes one communicator for each color: the ranks with equal `color`, ordered by `key`, then by "
+           "rank. Returns None on ranks whose color is None. Collective and blocking.")
       .def("group", &group_of, nb::arg("ranks"), nb::arg("key") = 0, nb::arg("timeout") = nb::none(),
-           "Blocking: a communicator of the listed ranks, in this order. Only they call it, all alike.")
+           "Makes a communicator of the listed ranks, in this order. Only the listed ranks call it, and all "
+           "of them pass the same list. Blocking.")
       .def("shrink", &shrink, nb::arg("min_size") = 0,
-           "After a rank was lost: the communicator of the survivors, and how many of this one's collectives "
-           "all of them have completed. Every survivor calls it. Collective and blocking.");
+           "After a rank was lost: returns the communicator of the survivors, and how many collectives of "
+           "the old communicator all survivors have completed. Every survivor must call it. Blocking.");
 }
 
 }  // namespace
@@ -235,8 +236,7 @@ void bind_group(nb::module_& module) {
       module, "Communicator", nb::is_weak_referenceable(),
       "A group of ranks that compute together. Every rank calls the same collectives in the same order; each "
       "call starts at once, takes timeout= (seconds), algorithm= (a name) and stream= (of CUDA), and returns "
-      "a "
-      "Work. Arrays must not be touched until that is over.");
+      "a Work. The program must not touch the arrays until the operation has ended.");
   group
       .def_prop_ro(
           "rank", [](const Group& self) { return self.open()->rank(); },
@@ -244,20 +244,22 @@ void bind_group(nb::module_& module) {
       .def_prop_ro(
           "size", [](const Group& self) { return self.open()->size(); }, "The number of ranks.")
       .def_prop_ro("closed", &Group::closed,
-                   "Whether `close` was called. Then no other method may be called.")
+                   "Whether `close` was called. After `close`, no other method may be called.")
       .def(
           "error", [](const Group& self) { return error_object(self.open()->status()); },
           "The first cause of failure; None if it has not failed.")
       .def("close", &Group::close,
-           "Ends operations in flight. The other ranks are told that this one leaves once memory of its "
-           "`allocate` has been released.")
+           "Ends the operations in flight. Once all memory of this communicator's `allocate` has been "
+           "released, too, the other ranks are told that this rank leaves.")
       .def("describe", &describe, nb::arg("rank"), "Returns a text such as 'rank 3 (host b, pid 4711)'.")
       .def("abort", &abort, nb::arg("reason") = "no reason given",
-           "Ends everything pending and later with AbortedError, on all ranks, at once. From any thread.")
+           "Ends all pending and later operations with AbortedError, on all ranks, at once. Any thread may "
+           "call it.")
       .def("statistics", &statistics, "Returns counts of operations, messages, bytes and connections.")
       .def(
           "descriptor", [](const Group& self) { return self.open()->descriptor(); },
-          "For event loops: readable when there is something to do, then call `progress`.")
+          "Returns a descriptor for event loops. When it is readable, there is something to do: call "
+          "`progress`.")
       .def("progress", &progress,
            "Makes progress without waiting. Returns whether there was anything to do.");
   bind_successors(group);

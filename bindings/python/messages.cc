@@ -51,13 +51,13 @@ void bind_messages(nb::class_<Group>& group) {
   const auto how = nb::arg("how");
   group
       .def("send", &send, nb::arg("array"), nb::arg("peer"), nb::arg("tag") = 0, how,
-           "Sends a message to rank `peer`. The Work is over when the array may be reused.")
+           "Sends a message to rank `peer`. The operation ends when the array may be reused.")
       .def("recv", &recv, nb::arg("array"), nb::arg("peer") = any_rank, nb::arg("tag") = any_tag, how,
            "Receives the earliest message from rank `peer` (or any rank) with `tag` (or any tag). The array "
            "may be larger than the message.")
       .def("batch", &batch, nb::arg("transfers"), how,
-           "Starts all transfers (tutti.Send and tutti.Recv) together. The Work is over when all of them "
-           "are.");
+           "Starts all transfers (tutti.Send and tutti.Recv) together. The operation ends with the last "
+           "transfer.");
 }
 
 }  // namespace tutti::python

@@ -132,19 +132,21 @@ void bind_movements(nb::class_<Group>& group) {
            "Does the same as all_gather, with counts[r] elements from rank r. The counts are the same on all "
            "ranks.")
       .def("all_to_all", &all_to_all, array, nb::arg("out") = nb::none(), how,
-           "Block r of `array` goes to rank r, block r of `out` comes from it. Without `out`, in place.")
+           "Sends block r of `array` to rank r, and receives block r of `out` from rank r. Without `out`, it "
+           "works in place.")
       .def("all_to_all_v", &all_to_all_v, array, nb::arg("in_counts"), out, nb::arg("out_counts"), how,
-           "in_counts[r] elements go to rank r, and out_counts[r] come from it. The counts of sender and "
-           "receiver must agree.")
+           "Sends in_counts[r] elements to rank r, and receives out_counts[r] elements from rank r. The "
+           "counts of sender and receiver must agree.")
       .def("gather", &gather, array, nb::arg("out") = nb::none(), root, how,
-           "Does the same as all_gather on `root` only. Elsewhere `out` may be None.")
+           "Does the same as all_gather, but only `root` gets the result. On other ranks `out` may be None.")
       .def("gather_v", &gather_v, array, nb::arg("out") = nb::none(), nb::arg("counts") = nb::none(), root,
            how, "Copies counts[r] elements of rank r to the root. Only the root needs `counts`.")
       .def("scatter", &scatter, array, out, root, how,
-           "Block r of the root's `array` goes to rank r; elsewhere `array` may be None.")
+           "Sends block r of the root's `array` to rank r. On other ranks `array` may be None.")
       .def("scatter_v", &scatter_v, array, counts, out, root, how,
            "Copies counts[r] elements of the root to rank r. Only the root needs `counts`.")
-      .def("barrier", &barrier, how, "The Work is over when every rank has called `barrier`.");
+      .def("barrier", &barrier, how,
+           "Waits for all ranks: the operation ends when every rank has called `barrier`.");
 }
 
 }  // namespace tutti::python

@@ -122,18 +122,20 @@ void release_finished() {
 void bind_work(nb::module_& module) {
   nb::class_<Operation>(module, "Work", "An operation in flight, and the arrays that it works on.")
       .def("wait", &Operation::wait, nb::arg("timeout") = nb::none(),
-           "Returns True when the operation is over, and raises the error if it failed. Returns False if it "
-           "still runs after `timeout` seconds, and then it continues. Other threads run meanwhile, and "
-           "Ctrl-C ends the wait.")
+           "Returns True when the operation has ended, and raises the error if it failed. Returns False if "
+           "the operation is still running after `timeout` seconds; the operation continues. Other threads "
+           "run meanwhile, and Ctrl-C ends the wait.")
       .def("wait_on", &Operation::wait_on, nb::arg("stream"),
            "Makes a CUDA stream, given by its address, wait until the library that carries out the operation "
-           "has done so. Returns at once. Raises UnsupportedError if no library carries it out.")
-      .def("done", &Operation::done, "Whether it is over, successfully or not.")
-      .def("error", &Operation::error, "Why it failed; None while it runs and after success.")
+           "has completed it. Returns at once. Raises UnsupportedError if no library carries out the "
+           "operation.")
+      .def("done", &Operation::done, "Whether the operation has ended, successfully or not.")
+      .def("error", &Operation::error, "Why the operation failed; None while it runs and after success.")
       .def("then", &Operation::then, nb::arg("callback"),
-           "Calls callback(error) once the operation is over, on the thread that notices it, or at once if "
-           "it is over already. The callback must be short and must not wait.")
-      .def_prop_ro("received", &Operation::received, "After a successful recv: source, tag, bytes.");
+           "Calls callback(error) when the operation has ended, on the thread that notices the end. If the "
+           "operation has already ended, calls it at once. The callback must be short and must not wait.")
+      .def_prop_ro("received", &Operation::received,
+                   "The source, tag and bytes of the message, after a successful recv.");
 }
 
 }  // namespace tutti::python

@@ -78,9 +78,10 @@ void bind_reduce_op(nb::module_& module) {
           "Multiplies each rank's input by its factor, and sums. Ranks may have different factors.")
       .def_static("user", &user, nb::arg("name"), nb::arg("function"), nb::arg("commutative") = true,
                   "Makes an operation from function(left, right, out, dtype), which gets bytes and the name "
-                  "of their type, and writes left op right into out. It must be associative, and the same on "
-                  "all ranks under one name. If it is not commutative, it is applied in the order of ranks. "
-                  "If it raises, the operation fails with AbortedError on all ranks.")
+                  "of their type, and writes left op right into out. The function must be associative, and "
+                  "every rank must pass the same function under the same name. A function that is not "
+                  "commutative is applied in the order of ranks. If the function raises on one rank, the "
+                  "operation fails with AbortedError on all ranks.")
       .def_prop_ro(
           "name", [](const Reduction& self) { return self.op.name(); }, "Its name.")
       .def("__repr__", [](const Reduction& self) { return "tutti.ReduceOp(" + self.op.name() + ")"; });

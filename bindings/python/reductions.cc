@@ -116,20 +116,21 @@ void bind_reductions(nb::class_<Group>& group) {
   const auto how = nb::arg("how");
   group
       .def("all_reduce", &all_reduce, array, nb::arg("out") = nb::none(), op, how,
-           "Reduces all ranks' arrays on every rank, with the same bits on all. Without `out`, it works in "
-           "place.")
+           "Reduces the arrays of all ranks. Every rank gets the result, with the same bits. Without `out`, "
+           "it works in place.")
       .def("reduce", &reduce, array, nb::arg("out") = nb::none(), nb::arg("root") = 0, op, how,
-           "Does the same as all_reduce on `root` only. Elsewhere nothing is written.")
+           "Does the same as all_reduce, but only `root` gets the result. On other ranks nothing is written.")
       .def("reduce_scatter", &reduce_scatter, array, nb::arg("out") = nb::none(), op, how,
-           "Block r of the reduced array goes to rank r; `array` holds a block for each rank. Without `out` "
-           "the result replaces this rank's block, and the other blocks are undefined afterwards.")
+           "Reduces arrays that hold a block for each rank, and gives block r of the result to rank r. "
+           "Without `out` the result replaces this rank's block, and the other blocks are undefined "
+           "afterwards.")
       .def("reduce_scatter_v", &reduce_scatter_v, array, out, nb::arg("counts"), op, how,
            "Does the same as reduce_scatter, with counts[r] elements for rank r.")
       .def("scan", &scan, array, nb::arg("out") = nb::none(), op, how,
-           "Reduces, on rank r, the arrays of ranks 0 to r. Without `out`, it works in place.")
+           "Gives rank r the reduction of the arrays of ranks 0 to r. Without `out`, it works in place.")
       .def("exscan", &exscan, array, nb::arg("out") = nb::none(), op, how,
-           "Reduces, on rank r, the arrays of ranks 0 to r-1; rank 0's output is left unchanged. Without "
-           "`out`, it works in place.");
+           "Gives rank r the reduction of the arrays of ranks 0 to r-1; rank 0's output is not changed. "
+           "Without `out`, it works in place.");
 }
 
 }  // namespace tutti::python

@@ -172,8 +172,8 @@ class ProcessGroupTutti : public c10d::Backend {
     tutti_comm* comm_;
     std::shared_lock<std::shared_mutex> lock_;
   };
-  // Blocks until the current stream of a device has done its work. If none is given, it is the device that
-  // the group has used, if any.
+  // Blocks until the current stream of a device has done its work. If no device is given, this is the device
+  // that the group has used; if the group has used none, returns at once.
   void wait_for_stream(std::optional<at::Device> device = {}) const;
   // Makes the communicator. The ranks meet in the store, unless `from` has a world and this world has not
   // failed.

@@ -12,8 +12,9 @@
 
 namespace tutti_torch {
 
-// `Completions` settles the operations (`PendingWork::settle`) that have a future, that no thread will wait
-// for or that are on the memory of a CUDA device.
+// `Completions` settles three kinds of operations (`PendingWork::settle`): those that have a future; those
+// whose Work object was destroyed while something was still to be done for them, so that no thread will wait
+// for them; and those on the memory of a CUDA device.
 //
 // One thread leads: it makes progress for the outstanding operations, oldest first. The thread that settles
 // an operation completes its future, and so runs the future's callbacks. A callback may block: it may wait

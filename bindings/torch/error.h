@@ -10,8 +10,8 @@ namespace tutti_torch {
 // timed out, the message says that its time limit was `timeout`.
 std::exception_ptr last_error(int code, const char* what, std::chrono::milliseconds timeout);
 
-// Throws that exception unless `code` is TUTTI_OK. Call this only after calls without a time limit: the
-// message of a timeout would say 0 ms.
+// Throws the exception that `last_error` returns, unless `code` is TUTTI_OK. Call this only after calls that
+// have no time limit, since the message of a timeout would say that the limit was 0 ms.
 void check(int code, const char* what);
 
 }  // namespace tutti_torch

@@ -5,7 +5,7 @@
 namespace tutti_torch {
 
 // A `Birth` is a member of an object. It tells whether this process or a parent made the object. If a parent
-// did, a thread that does not exist in this process may hold the object's locks, so this process must not
+// made it, a thread that does not exist in this process may hold the object's locks, so this process must not
 // take the locks or touch the members.
 //
 // The library counts forks as well, but the C interface does not offer that count. The binding must handle

@@ -14,7 +14,7 @@ namespace tutti_torch {
 // build of torch cannot use CUDA: then a tensor can only pretend to be on such a device.
 std::optional<c10::Stream> current_stream(at::Device device);
 
-// Returns a stream from torch's pool, which has no work that the program has put into its current stream.
+// Returns a stream from torch's pool. It contains no work of the program's current stream.
 c10::Stream pool_stream(at::Device device);
 
 // Returns the stream as a cudaStream_t, as the library expects it. Throws if this version of torch cannot

@@ -48,8 +48,8 @@ at::Device device_of(std::initializer_list<const std::vector<at::Tensor>*> lists
 // operation's name, such as "allreduce".
 void check_dense(const at::Tensor& tensor, const char* name);
 // Throws like `check_dense`, and also if the tensor's memory has gaps between its elements. Permuted strides
-// (transposed, channels last) are accepted, so this is only for operations that treat each element alone. All
-// ranks must have the same strides.
+// (transposed, channels last) are accepted, so this check suits only operations that treat each element
+// separately. All ranks must have the same strides.
 void check_without_gaps(const at::Tensor& tensor, const char* name);
 void check_contiguous(const at::Tensor& tensor, const char* name);
 void check_single(const std::vector<at::Tensor>& tensors, const char* name);

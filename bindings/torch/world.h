@@ -25,7 +25,7 @@ class World {
   // These set and return the world of this process's default group; null if there is none.
   static void serve_as_default(const std::shared_ptr<World>& world);
   static std::shared_ptr<World> of_default_group();
-  // Forgets that world in a forked child, since it belongs to the parent.
+  // Forgets the world of the default group in a forked child, since this world belongs to the parent.
   static void forget_default();
 
   // Returns a communicator of these ranks of the world. All of these ranks, and no others, must call this,

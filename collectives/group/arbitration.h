@@ -25,7 +25,7 @@ namespace tutti {
 // the members are known to have made the same call, the verdict names a member that has made a different one.
 // If no majority is known soon, the verdict names the two calls and blames no rank.
 //
-// Only the driving thread calls these functions. It may do so inside a callback of the mesh.
+// Only the driving thread calls these functions. It may also call them inside a callback of the mesh.
 class Arbitration {
  public:
   Arbitration(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
@@ -36,8 +36,8 @@ class Arbitration {
   // Called when the member `peer` (a world rank) has made a different call as collective number `sequence`;
   // see ContextEvents.
   void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why);
-  // Called when the board may show two calls that differ. Does nothing if it does not. `operation` is the
-  // operation that failed because of the difference; null if none failed.
+  // Called when the board may show two calls that differ. Does nothing if it shows no such calls. `operation`
+  // is the operation that failed because of the difference; null if none failed.
   void on_mismatch_on_board(const Operation* operation, const Status& noticed);
   // Called when a note of another member, whose world rank is `origin`, has arrived over the control plane.
   // `on_blocked`: the member has waited in a call for a long time. `on_question`: the member has seen two

@@ -44,7 +44,7 @@ class Failure {
   // report a better cause.
   void suspect(const Status& why);
   bool suspects() const { return suspects_; }
-  // Notes the suspected cause if the other ranks' moment to report a better one is over.
+  // Notes the suspected cause, if the time in which other ranks may report a better cause is over.
   void confirm_suspicion();
   Deadline next_deadline() const { return suspects_ ? confirmed_at_ : Deadline::never(); }
 

@@ -94,8 +94,8 @@ class SharedRange final : public SharedSegment {
   // the word of the rank that has handed out the range, or null if the range cannot be handed out again.
   SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<std::byte> all,
               std::vector<std::size_t> positions, std::size_t own, SharedSegmentEvents& events);
-  // Tells the other members that this member has released the range. The last member to do so frees the
-  // range's pages.
+  // Tells the other members that this member has released the range. The last member that releases the range
+  // frees its pages.
   ~SharedRange() override;
 
   std::span<std::byte> memory() const override { return all_.subspan(head_bytes(positions_.size())); }

@@ -140,8 +140,7 @@ Status OffloadedCollectives::open(Library& library, Memory memory, Deadline dead
   Peers peers(*this, memory, deadline);
   const Status opened = offloading_.open(library, peers);
   if (opened.ok()) return opened;
-  const Status why(opened.code(), library.here + " cannot be opened: " + opened.message(),
-                   opened.peer() >= 0 ? opened.peer() : library.world_rank);
+  const Status why = library.blamed(" cannot be opened: ", opened);
   parts_.gate.abort(why);
   return why;
 }

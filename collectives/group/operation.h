@@ -180,8 +180,8 @@ class OperationOwner {
  public:
   virtual ~OperationOwner() = default;
   virtual void start(Operation& operation) = 0;
-  // The execution cannot continue. The owner must give the operation up, unless it makes the group fail,
-  // which gives up all operations.
+  // The execution cannot continue. The owner must either give the operation up or make the group fail, which
+  // gives up all operations.
   virtual void on_failed(Operation& operation, const Status& why) = 0;
   // The execution has finished or was never started, so nothing touches the operation's memory any more. The
   // owner ends the operation.

@@ -18,7 +18,7 @@ class PointToPoint final : public OperationOwner {
   explicit PointToPoint(const Parts& parts) : parts_(parts) {}
   ~PointToPoint() override;
 
-  // Checks the legs and issues them as one operation. Any thread may call.
+  // Checks the transfers `legs`, and issues all of them as one operation. Any thread may call.
   Work issue(std::span<const Transfer> legs, const CallOptions& options);
   // Issues messages of the library itself, which are part of the user's call `part_of`. Their tags have the
   // `library_tag_bit`. Any thread may call.

@@ -11,7 +11,7 @@ namespace tutti {
 // may be destroyed there, inside a `then` callback. In that case a separate thread destroys the object.
 //
 // In a forked child nothing is destroyed. Threads that do not exist in the child may have been changing the
-// object, and what it stands for is still the parent's.
+// object when the process forked. And what the object stands for still belongs to the parent.
 template <class T>
 void retire(const Driver& driver, T* object) {
   if (driver.forked()) {

@@ -31,13 +31,13 @@ class SharedCollectives {
   // Returns null if the members share no memory.
   SharedExecutor* executor() const { return executor_.get(); }
 
-  // Notes a failure that another rank has written on the board.
+  // Notes a failure that another rank has written on the board (see Board).
   void listen() {
     if (executor_ != nullptr && executor_->board().unheard()) hear();
   }
-  // Called when this rank has seen the failure `why`. Returns the communicator's first cause if one is known;
-  // otherwise `why`. To find it, this function reads the board: a failing rank writes its cause there before
-  // it leaves.
+  // Called when this rank has seen the failure `why`. Returns the first cause of the communicator's failure,
+  // if it is known; otherwise returns `why`. To find the cause, this function reads the board: a failing rank
+  // writes its cause there before it leaves.
   Status first_cause(const Status& why);
   // Tells the other members of the failure, and drops the collectives in progress.
   void fail(const Status& why);

@@ -30,8 +30,8 @@ class Watchdog {
   Watchdog(std::uint32_t context, const Members& members, ControlDesk& desk, Failure& failure,
            const Journal& journal, const LiveOperations& live);
 
-  // One in many calls checks the times of all operations in flight. The others return at once, because
-  // reading the clock is slow.
+  // One in many calls of `look` checks the times of all operations in flight. The other calls return at once,
+  // because reading the clock is slow.
   void look();
   // Ends the inquiry that this rank leads, if there is one and it is complete.
   void conclude();

@@ -4,6 +4,12 @@
 
 namespace tutti {
 
+Status Library::blamed(const std::string& what, const Status& error) const {
+  const bool names_rank = error.peer() >= 0;
+  return Status(error.code(), (names_rank ? name : here) + what + error.message(),
+                names_rank ? error.peer() : world_rank);
+}
+
 void OffloadedExecution::prepare(Driver& driver, const RunBinding& binding, CachedSchedule::Lease witness) {
   driver_ = &driver;
   binding_ = &binding;
@@ -57,8 +63,8 @@ void OffloadedExecution::judge_library() {
   const Status& status = library_status_;
   const bool is_mismatch = status.code() == Code::mismatch;
   if (library_ == nullptr || status.ok() || (is_mismatch && !is_witness_over())) return settle();
-  const int culprit = status.peer() >= 0 || is_mismatch ? status.peer() : library_->world_rank;
-  fail(Status(status.code(), library_->here + ": " + status.message(), culprit));
+  const Status blamed = library_->blamed(": ", status);
+  fail(Status(blamed.code(), blamed.message(), is_mismatch ? status.peer() : blamed.peer()));
 }
 
 void OffloadedExecution::start(const RunBinding& binding) {

@@ -16,8 +16,8 @@
 
 namespace tutti {
 
-// A `Run` executes one schedule of messages. It can do so any number of times, one after the other. Because
-// it is reused, repeated collectives allocate nothing. Only the driving thread calls it.
+// A `Run` executes one schedule of messages, any number of times, one after the other. Because it is reused,
+// repeated collectives allocate nothing. Only the driving thread calls it.
 class Run final : public Execution {
  public:
   explicit Run(const Schedule& schedule);

@@ -128,7 +128,7 @@ class SharedExecutor {
   const int next_;              // the rank whose calls this rank compares with its own
   SharedRun* first_ = nullptr;  // the operation in progress, and those that follow
   SharedRun* last_ = nullptr;
-  SharedRun halted_;                // queued by `halt` if no operation is, so that later ones wait behind it
+  SharedRun halted_;                // queued by `halt` if no operation is queued; later ones wait behind it
   SharedRun* submitted_ = nullptr;  // the run that `submit` is executing, if it has not completed
 
   Stage stage_ = Stage::idle;

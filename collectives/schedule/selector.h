@@ -25,7 +25,7 @@ class Selector {
   static Result<Selector> create(CostModel model, const std::string& overrides);
 
   // Returns the algorithm with the id `algorithm_id`, or invalid_argument if it does not apply. If the id is
-  // 0, returns the first override that applies; if none does, the best algorithm.
+  // 0, returns the first override that applies, or if no override applies, the best algorithm.
   Result<Choice> choose(const Problem& problem, std::uint8_t algorithm_id = 0) const;
   // Returns all algorithms that apply, each with its best tuning. Those for ranks that share memory come
   // before the others, and in either group the cheapest comes first.

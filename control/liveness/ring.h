@@ -3,10 +3,10 @@
 #include <vector>
 
 // These functions say which ranks are linked on the control plane. The present ranks, in ascending order,
-// form a ring. Each is linked with the ranks that are 1, 2, 4, 8 ... places away in either direction. That
-// makes at most 2 log2(p) links for each rank, and any two ranks are at most log2(p) / 2 links apart, each
-// rounded up. A rank is cut off from the others only if all its neighbours fail at once. All functions are
-// pure: ranks that know the same present ranks compute the same links.
+// form a ring. Each rank is linked with the ranks that are 1, 2, 4, 8 ... places away in either direction. So
+// each rank has at most 2 ceil(log2(p)) links, and any two ranks are at most ceil(log2(p) / 2) links apart. A
+// rank is cut off from the others only if all its neighbours fail at once. All functions are pure: ranks that
+// know the same present ranks compute the same links.
 namespace tutti::liveness {
 
 // Returns the neighbours of `rank`, ascending. `present` is ascending and contains `rank`.

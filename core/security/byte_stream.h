@@ -9,8 +9,8 @@
 
 namespace tutti::security {
 
-// A `ByteStream` reads and writes a connected socket that its caller owns. It does so directly or, after
-// `encrypt`, through TLS. It never blocks and never raises SIGPIPE.
+// A `ByteStream` reads and writes a connected socket that its caller owns: directly or, after `encrypt`,
+// through TLS. It never blocks and never raises SIGPIPE.
 //
 // Every call returns how many bytes it moved, or zero with an error. The error is EAGAIN until the socket is
 // ready again, and EPIPE from a read if the other side has closed.

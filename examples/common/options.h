@@ -12,9 +12,10 @@
 #include <tutti/tutti.h>
 
 // `Options` is the command line of every example. The options have the names that PyTorch programs use:
-//   --rank R --world-size N --init-method URL --backend tcp
-// "--rank=0" means the same as "--rank 0". Options that are not given are read from the environment, where
-// `tutti run` and other launchers set them.
+//   --rank R --world-size N --init-method URL --backend tutti
+// "--rank=0" means the same as "--rank 0". The backend "tutti" leaves the choice of transports to tutti; any
+// other backend is the name of a transport, such as "tcp". Options that are not given are read from the
+// environment, where `tutti run` and other launchers set them.
 class Options {
  public:
   // `extra` has the names of further options that the example takes.
@@ -26,7 +27,8 @@ class Options {
     if (has("rank")) init.rank = number("rank", 0);
     if (has("world-size")) init.world_size = number("world-size", 0);
     init.url = text("init-method", "");
-    if (has("backend")) init.transports = {text("backend", "auto")};
+    const std::string backend = text("backend", "tutti");
+    if (backend != "tutti") init.transports = {backend};
   }
 
   tutti::InitOptions init;

@@ -124,6 +124,10 @@ def equal_everywhere(comm, parameters):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rank", type=int, help="without it, the launcher's variables count")
+    parser.add_argument("--world-size", type=int)
+    parser.add_argument("--init-method", help="env://, tcp://host:port or file:///path")
+    parser.add_argument("--backend", default="tutti", help="a transport; tutti: all that work here")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch", type=int, default=64, help="of all ranks together")
     parser.add_argument("--lr", type=float, default=0.05)
@@ -132,7 +136,8 @@ def main():
     parser.add_argument("--data", default=HERE.parent / "data" / "digits.csv")
     options = parser.parse_args()
     images, digits, test_images, test_digits = load(options.data)
-    with tutti.init() as comm:
+    transports = [] if options.backend == "tutti" else [options.backend]
+    with tutti.init(options.init_method, options.rank, options.world_size, transports=transports) as comm:
         network = Network([64, options.hidden, (options.hidden + 1) // 2, 10], options.seed + comm.rank)
         # All ranks begin with rank 0's weights.
         works = [comm.broadcast(p) for p in network.parameters]

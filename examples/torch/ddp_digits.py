@@ -19,6 +19,6 @@ def train(epochs):
 
 if __name__ == "__main__":
     options = digits.options()
-    dist.init_process_group(options.backend)
+    digits.meet(options)
     digits.report(*train(options.epochs))
     dist.destroy_process_group()

@@ -58,10 +58,19 @@ def train(model, epochs):
 
 
 def options():
+    """Reads the command line. Without --rank, --world-size and --init-method, the launcher's variables count."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--rank", type=int, default=-1)
+    parser.add_argument("--world-size", type=int, default=-1)
+    parser.add_argument("--init-method", help="env://, tcp://host:port or file:///path")
     parser.add_argument("--backend", default="tutti")
     parser.add_argument("--epochs", type=int, default=15)
     return parser.parse_args()
+
+
+def meet(options):
+    dist.init_process_group(options.backend, init_method=options.init_method, rank=options.rank,
+                            world_size=options.world_size)
 
 
 def report(loss, accuracy):

@@ -19,20 +19,20 @@
  *
  * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means that a count, type or root is wrong, or that
  * buffers overlap. TUTTI_ERROR_UNSUPPORTED means that the reduction is not defined on the type. A call with
- * either error does not count as an operation. A collective on device memory that neither tutti nor an added
- * library can use (see tutti_memory) does count, and ends with TUTTI_ERROR_UNSUPPORTED on all ranks. Every
- * other failure of a collective, and every timeout or lost peer, makes the whole communicator fail: all its
- * pending and later operations end with that first cause.
+ * either error does not count as an operation. If nothing can carry out a collective on device memory (see
+ * tutti_memory), it does count, and ends with TUTTI_ERROR_UNSUPPORTED on all ranks. Every other failure of a
+ * collective, and every timeout or lost peer, makes the whole communicator fail: all its pending and later
+ * operations end with that first cause.
  *
  * A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
  * communicator open the library together, at the first collective that it carries out. This first collective
  * therefore blocks until all ranks have called it. Inside a tutti_work_then callback it fails with
  * TUTTI_ERROR_INVALID_ARGUMENT.
  *
- * Threads. Any thread may call any function, but threads that issue collectives on one communicator must
- * order themselves, since collectives match by order of issue. Free each handle once, when no other thread is
- * inside a call on it. A forked child can only free the handles of its parent, but may call tutti_init
- * itself.
+ * Threads. Any thread may call any function. But threads that issue collectives on one communicator must
+ * synchronize, since all ranks must issue these collectives in the same order. Free each handle once, when no
+ * other thread is inside a call on it. A forked child can only free the handles of its parent, but may call
+ * tutti_init itself.
  *
  * Times are in nanoseconds. INT64_MAX means no limit; negative times are TUTTI_ERROR_INVALID_ARGUMENT.
  *
@@ -85,8 +85,8 @@ typedef int (*tutti_op_function)(const void* left, const void* right, void* out,
  * that is not commutative is applied in rank order. */
 TUTTI_C_API int tutti_op_create_user(const char* name, tutti_op_function function, int commutative,
                                      void* state, tutti_op* op);
-/* Frees an operation. A user operation must live until all collectives that use it have ended. A
- * premultiplied sum may be freed once they have been issued. Null and the built-in operations are ignored. */
+/* Frees an operation. Null and the built-in operations are ignored. A user operation must live until all
+ * collectives that use it have ended, and a premultiplied sum until all of them have been issued. */
 TUTTI_C_API void tutti_op_free(tutti_op op);
 
 /* ---- Meeting ---- */
@@ -208,11 +208,11 @@ TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* 
  * which returns 1 if it did something and 0 if not. Do not read, write or close the descriptor. */
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
-/* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, collectives copy
- * nothing in or out if, on all ranks, their buffers lie in such memory and `count` elements have 128 KiB or
- * more (see Communicator::allocate). Other ranks then write into this memory during the operation, and may
- * still finish a piece of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a
- * host lacks memory. Collective and blocking. Ranks may pass different sizes. */
+/* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, a collective copies
+ * nothing in or out if `count` elements have 128 KiB or more and its buffers lie in such memory on all ranks
+ * (see Communicator::allocate). Other ranks then write into this memory during the operation, and may still
+ * finish a piece of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host
+ * lacks memory. Collective and blocking. Ranks may pass different sizes. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
 /* Does the same in the memory that `options` name (null: the host's). Memory of a device is zeroed, and
  * registered with the library that carries out collectives there. Ranks may name different devices. Errors
@@ -225,8 +225,8 @@ TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
 /* Returns 1 if other ranks can access the memory directly, or if a library has registered the memory of a
  * device; else 0. */
 TUTTI_C_API int tutti_allocation_registered(const tutti_allocation* allocation);
-/* Frees this rank's handle. Memory of the host is freed soon after all ranks have freed theirs. Memory of a
- * device is freed at once (so nothing may use it any more), and the call may wait for it. Null is ignored. */
+/* Frees this rank's handle; null is ignored. Memory of the host is freed soon after all ranks have freed
+ * theirs. Memory of a device is freed at once, and must not be in use. That may wait for the device. */
 TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 /* Registers the program's own memory with the transports. Transports that can write into a peer's memory then
  * receive large messages in this memory without copies. For other transports this changes nothing. Only this
@@ -239,9 +239,9 @@ TUTTI_C_API void tutti_registration_free(tutti_registration* registration);
 
 /* ---- Operations in flight ---- */
 
-/* Blocks until the operation has ended, and returns its code (TUTTI_ERROR_INVALID_ARGUMENT if it still runs
- * and this is called on the driving thread, as in most callbacks of tutti_work_then). A waiting thread makes
- * progress for all operations of the same tutti_init. */
+/* Blocks until the operation has ended, and returns its code. A waiting thread makes progress for all
+ * operations of the same tutti_init. A thread that is making progress cannot wait: inside a callback that it
+ * runs (tutti_work_then), this returns TUTTI_ERROR_INVALID_ARGUMENT if the operation still runs. */
 TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Like tutti_work_wait, for at most `timeout_ns`. If the operation has not ended by then, it continues,
  * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
@@ -309,7 +309,7 @@ typedef struct tutti_call_options {
 TUTTI_C_API int tutti_all_reduce(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                  tutti_work** work);
-/* Like tutti_all_reduce, for `root` only. Other ranks ignore `out`; in place, their `out` is unchanged. */
+/* Like tutti_all_reduce, but only `root` gets the result. Other ranks ignore `out` and do not change it. */
 TUTTI_C_API int tutti_reduce(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              tutti_op op, int root, const tutti_call_options* options, tutti_work** work);
 /* Copies the root's `count` elements to all ranks. */

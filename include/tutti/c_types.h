@@ -68,11 +68,11 @@ TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
 
 /* A `tutti_memory` says in which memory a buffer lies: the host's or a CUDA device's. tutti itself reads and
  * writes host memory only. A library that was added to tutti may carry out collectives on device memory. If
- * none does, such a collective ends with TUTTI_ERROR_UNSUPPORTED on all ranks. A message on device memory
- * always ends with this code, at once, on the calling rank only. Neither the collective nor the message
- * touches the memory, and the communicator remains usable. If some ranks pass host memory and others device
- * memory, all ranks get TUTTI_ERROR_MISMATCH. Memory that both the host and a device can access may be passed
- * as either. */
+ * no library does, such a collective ends with TUTTI_ERROR_UNSUPPORTED on all ranks. A message on device
+ * memory always ends with this code, at once, on the calling rank only. In both cases nothing touches the
+ * memory, and the communicator remains usable. If some ranks pass host memory and others device memory, all
+ * ranks get TUTTI_ERROR_MISMATCH. Memory that both the host and a device can access may be passed as
+ * either. */
 typedef int tutti_memory;
 enum { TUTTI_HOST = 0, TUTTI_CUDA = 1 };
 

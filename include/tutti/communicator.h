@@ -25,7 +25,6 @@ namespace tutti {
 class Group;
 class GroupMemory;
 struct Shrunk;
-struct CostModel;
 struct World;
 
 // `CallOptions` are the options of a single call.
@@ -60,10 +59,10 @@ struct Transfer {
 };
 
 // An `Allocation` is memory from `Communicator::allocate`. Memory of the host is freed soon after all ranks
-// have destroyed their `Allocation`. Memory of a device is freed when this rank's `Allocation` is destroyed,
-// which may wait for the device, and no work of the device may use it any more then. While an `Allocation`
-// lives, operations in flight continue even after the last `Communicator` has been destroyed, and the other
-// ranks do not learn that this rank has left.
+// have destroyed their `Allocation`. Memory of a device is freed when this rank's `Allocation` is destroyed.
+// By then, no work of the device may use the memory any more. The destructor may wait for the device. While
+// an `Allocation` lives, operations in flight continue even after the last `Communicator` has been destroyed,
+// and the other ranks do not learn that this rank has left.
 //
 // Thread rule: any thread may destroy it, when no other thread uses it.
 class TUTTI_API Allocation {
@@ -74,7 +73,8 @@ class TUTTI_API Allocation {
   ~Allocation();
 
   // Return the address and the size in bytes. These are null and 0 if the `Allocation` is empty or was moved
-  // from. An address of the host is that of a page. An address of a device can only be used there.
+  // from. An address of the host is the start of a page. An address of a device can only be used on the
+  // device.
   void* data() const;
   std::size_t bytes() const;
   // Returns the memory as elements of type T; remaining bytes at the end are left out.
@@ -125,18 +125,19 @@ class TUTTI_API Registration {
 // wrong, that buffers overlap, or that the `memory` of input and output differs. `unsupported` means that the
 // reduction is not defined on the type, that nothing can follow the stream (or it is being captured into a
 // graph), or that `region` is not null. A call with either error does not count as an operation. A collective
-// on device memory that neither tutti nor an added library can use (see `Memory`) does count: it ends with
-// `unsupported` on all ranks, and the communicator remains usable. Every other failure of a collective, and
-// every timeout or lost peer, makes the whole communicator fail: all its pending and later operations end
-// with that first cause. `split`, `group`, `allocate` and `shrink` block, and throw `Error`.
+// on device memory may be one that neither tutti nor an added library can carry out (see `Memory`). Such a
+// collective does count as an operation. It ends with `unsupported` on all ranks, and the communicator
+// remains usable. Every other failure of a collective, and every timeout or lost peer, makes the whole
+// communicator fail: all its pending and later operations end with that first cause. `split`, `group`,
+// `allocate` and `shrink` block, and throw `Error`.
 //
 // A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
 // communicator open the library together, at the first collective that it carries out. This first collective
 // therefore blocks until all ranks have called it. Inside a `then` callback it fails with `invalid_argument`.
 //
-// Thread rule: any thread may call, but threads that issue collectives on one communicator must order
-// themselves, since collectives match by order of issue; `split`, `allocate` and `shrink` are collectives in
-// this sense. `send` and `recv` match by tag and may be issued concurrently.
+// Thread rule: any thread may call. But threads that issue collectives on one communicator must synchronize,
+// since all ranks must issue these collectives in the same order. `split`, `allocate` and `shrink` are
+// collectives in this sense. `send` and `recv` match by tag and may be issued concurrently.
 class TUTTI_API Communicator {
  public:
   // Makes an empty communicator. A communicator that was moved from is empty, too. Every call on an empty
@@ -247,10 +248,10 @@ class TUTTI_API Communicator {
   // that carries out collectives on such memory. It comes from NCCL where NCCL is used: some of NCCL's
   // algorithms avoid copies only in memory that NCCL has allocated. Ranks may name different devices.
   //
-  // The call is collective and blocks. Ranks may pass different sizes. It throws `Error`, on all ranks, which
-  // names a rank: resource_exhausted if a host or a device does not have enough memory; for a device also
-  // invalid_argument if it does not exist, unsupported if no library can use it, and mismatch if other ranks
-  // name the host. The communicator remains usable.
+  // The call is collective and blocks. Ranks may pass different sizes. If it fails, it throws an `Error` on
+  // all ranks, and the error names a rank: resource_exhausted if a host or a device does not have enough
+  // memory; for a device also invalid_argument if it does not exist, unsupported if no library can use it,
+  // and mismatch if other ranks name the host. The communicator remains usable.
   Allocation allocate(std::size_t bytes, Memory memory = {});
   // Registers memory of the program with the transports of this `init`, as `allocate` does with its memory.
   // Also registers it with the libraries that carry out whole collectives. Transports that can write into a
@@ -297,7 +298,7 @@ class TUTTI_API Communicator {
 
  private:
   friend Communicator create_communicator(const std::shared_ptr<World>& world);
-  friend const CostModel& agreed_costs(const Communicator& communicator);
+  friend const World& world_of(const Communicator& communicator);
   explicit Communicator(std::shared_ptr<Group> group);
   Group& group() const;
   std::shared_ptr<Group> group_;

@@ -33,7 +33,7 @@ struct StoreServerOptions {
   std::size_t max_strangers = 512;
   // True if every rank holds its keys here (`Store::hold`), as at a store that outlives the ranks. A client
   // that holds no key is then no rank, so the server may close it even while it waits for a key. The server
-  // does so only if it cannot make room in another way.
+  // closes such a client only if it cannot make room in another way.
   bool ranks_hold = false;
   std::size_t max_bytes = std::size_t{1} << 30;  // of keys and values
   // Limits the bytes of requests and responses in progress, and of the keys that requests wait for. Small
@@ -73,6 +73,8 @@ class TUTTI_API StoreServer {
   const std::string& nonce() const { return nonce_; }
   // Returns the number of connections at this moment, strangers included.
   std::size_t connections() const;
+  // Returns the number of valid requests since the server's start.
+  std::uint64_t requests() const;
   // Describes the most recent refusal of a tutti process that could not prove that it belongs to the job.
   // Empty if there was none.
   std::string last_refusal() const;

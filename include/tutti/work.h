@@ -28,8 +28,9 @@ class TUTTI_API Work {
   }
   ~Work();
 
-  // Blocks until the operation has ended. Throws `Error` if it failed. Also throws (`invalid_argument`) if it
-  // still runs and this is called on the driving thread, as in most `then` callbacks.
+  // Blocks until the operation has ended. Throws `Error` if it failed. A thread that is making progress
+  // cannot wait: inside a `then` callback that it runs, this throws `invalid_argument` if the operation still
+  // runs.
   void wait();
   // Waits for at most `timeout`. Returns false if the operation still runs then; the operation continues.
   // Throws like `wait`.

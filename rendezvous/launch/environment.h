@@ -12,9 +12,9 @@ namespace tutti {
 // Finds the launch in these sources, in this order: the arguments, the URL, TUTTI_*, RANK and WORLD_SIZE,
 // OMPI_COMM_WORLD_*, PMI_*, SLURM_* (in a job step), JOB_COMPLETION_INDEX, NODES_IPS. The arguments, the URL
 // and TUTTI_* must not contradict each other. If they give rank and size but no place to meet, MASTER_ADDR
-// and MASTER_PORT give the place. If they do not give rank and size, `discover` takes what is still open from
-// the first of the other sources that provides all of it. An empty variable counts as not set. If nothing is
-// set and there is no URL, the world is this process alone.
+// and MASTER_PORT give the place. If they do not give rank and size, `discover` takes the missing values from
+// the first of the other sources that provides all of these values. An empty variable counts as not set. If
+// nothing is set and there is no URL, the world is this process alone.
 //
 // Fails with `invalid_argument`. The error names a variable and its wrong value, or two settings that
 // contradict each other, or everything that was found and what each source lacks. `own_addresses` are the

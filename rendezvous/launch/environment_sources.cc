@@ -29,7 +29,7 @@ void note_missing(Source& source, const std::string& what) {
 
 // Reads rank and size under the given names. If only one of them is set, the other is reported as missing.
 Source read_identity(Reader& reader, const std::string& rank, const std::string& size,
-                     const std::string& local_rank, const std::string& local_size) {
+                     const std::string& local_rank, const std::string& local_size = {}) {
   Source source;
   source.rank = reader.number(rank, 0);
   source.world_size = reader.number(size, 1);
@@ -128,22 +128,22 @@ Source read_pmi(Reader& reader, const std::vector<std::string>&) {
 // they are not ranks.
 Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   const std::optional<std::string> step = reader.text("SLURM_STEP_ID");
-  if (!step) return {};
+  if (!step || !in_slurm_step(*step)) return {};
   const char* size = reader.text("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-  Source source = read_identity(reader, "SLURM_PROCID", size, "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE");
+  Source source = read_identity(reader, "SLURM_PROCID", size, "SLURM_LOCALID");
   if (!source.is_present()) return source;
   const std::string space = "slurm.pmix." + slurm_step(reader).value_or("");
   const bool serves_pmix = reader.text("PMIX_NAMESPACE") == space;
   if (serves_pmix && !names_master(reader) && meet_by_pmix(reader, source)) return source;
   const std::vector<std::string> hosts = expand_slurm_hosts(reader.text("SLURM_STEP_NODELIST").value_or(""));
   std::string host = hosts.empty() ? reader.text("SLURM_LAUNCH_NODE_IPADDR").value_or("") : hosts.front();
-  // The user has said which rank runs where, so rank 0 need not be on the first host.
-  const std::string distribution = reader.text("SLURM_DISTRIBUTION").value_or("");
-  if (distribution.starts_with("arbitrary") && hosts.size() > 1) host.clear();
+  // With the distribution "arbitrary", rank 0 may be on any host.
+  const bool arbitrary = reader.text("SLURM_DISTRIBUTION").value_or("").starts_with("arbitrary");
+  if (arbitrary && hosts.size() > 1) host.clear();
   const std::optional<std::string> job = reader.text("SLURM_JOB_ID");
   read_master(reader, source, host, job ? slurm_port(*job, *step) : std::uint16_t{0});
-  if (!source.missing.empty())
-    source.remedy = "the host of rank 0; srun --mpi=pmi2 and --mpi=pmix need no such setting";
+  if (host.empty() && !source.missing.empty())
+    source.remedy = "MASTER_ADDR=HOST_OF_RANK_0 srun --distribution=arbitrary ..., or srun --mpi=pmi2 ...";
   return source;
 }
 

@@ -56,7 +56,7 @@ void read_master(Reader& reader, Source& source, const std::string& fallback_hos
                  std::uint16_t fallback_port = 0);
 
 // Returns one function for each launcher, which reads that launcher's variables. `discover` calls the
-// functions in the order of the list. There is none for TUTTI_*, which `discover` itself reads.
+// functions in the order of the list. There is no function for TUTTI_*, which `discover` itself reads.
 using ReadSource = Source (*)(Reader& reader, const std::vector<std::string>& own_addresses);
 const std::vector<ReadSource>& outer_sources();
 

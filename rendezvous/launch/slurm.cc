@@ -100,6 +100,12 @@ std::vector<int> expand_slurm_counts(std::string_view counts) {
   return result;
 }
 
+bool in_slurm_step(std::string_view step_id) {
+  constexpr std::int64_t last_ordinary = 0xfffffff0;  // SLURM_MAX_NORMAL_STEP_ID
+  const std::optional<std::int64_t> number = parse_integer(step_id);
+  return !step_id.empty() && !(number && *number > last_ordinary);
+}
+
 std::uint16_t slurm_port(std::string_view job_id, std::string_view step_id) {
   constexpr std::uint32_t first = 10000, count = 20000;
   std::uint32_t hash = 2166136261u;  // FNV-1a

@@ -15,6 +15,11 @@ std::vector<std::string> expand_slurm_hosts(std::string_view node_list);
 // and 1. Returns no number if `counts` has another form.
 std::vector<int> expand_slurm_counts(std::string_view counts);
 
+// Returns whether `step_id` is the number of a step whose tasks are ranks. A batch script, and a shell that
+// `salloc` starts on a node of the job, are steps too; in some versions of Slurm their SLURM_STEP_ID is a
+// number that no ordinary step has.
+bool in_slurm_step(std::string_view step_id);
+
 // Returns a port for a job step. All ranks of the step compute the same port without communication. It lies
 // outside the range from which the kernel hands out ports. If two jobs get the same port, users must set
 // MASTER_PORT.

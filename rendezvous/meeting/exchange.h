@@ -20,7 +20,7 @@ namespace tutti {
 //   done     "1" once all have left (single_use); or the failure that stopped ranks after they had met,
 //            published by the first rank that noticed it
 // Only rank 0 reads all Introductions; every other rank makes a constant number of requests. Each rank leaves
-// a will at the store (Store::set_will). If the rank's connection to the store ends, the ranks that wait for
+// a will at the store (Store::set_will): if the rank's connection to the store ends, the ranks that wait for
 // `table` or `done` read a failure that names the rank.
 //
 // `exchange` fails with

@@ -54,8 +54,8 @@ class Session {
   // reason for doubt, or if this rank serves no store.
   std::string doubt;
 
-  // Returns why the store refused the last tutti process that wanted to meet here. Empty if the store refused
-  // none, or if another process serves the store.
+  // Returns why the store refused the last tutti process that wanted to meet here. Empty if the store has
+  // refused no process, or if another process serves the store.
   std::string last_refusal() const;
   // Announces the session again if it has vanished. Rank 0 calls this while it waits.
   void keep_alive() const;

@@ -11,8 +11,8 @@
 namespace tutti::file {
 
 // A `SessionFile` announces the session in a file, which users name as `file:///path`. The file is never
-// locked, since shared file systems may grant one lock to two hosts. A rename puts it in place, so that
-// nobody reads half a file.
+// locked, since shared file systems may grant one lock to two hosts. A rename puts the complete file in
+// place, so that nobody reads half a file.
 class SessionFile final : public Announcer {
  public:
   explicit SessionFile(std::string path);

@@ -6,6 +6,7 @@ FOLDER is a bundle (`./dev bundle`) or a build tree. Nothing but Python is neede
 TUTTI_NCCL_LIBRARY may name the libraries. The ranks may share one GPU.
 """
 import argparse
+import glob
 import importlib.util
 import json
 import os
@@ -45,6 +46,12 @@ def nccl_library():
         if (library := Path(folder, "lib", "libnccl.so.2")).exists():
             return str(library)
     return "libnccl.so.2"
+
+
+def compute_sanitizer():
+    """Returns the file of the tool, or None: in PATH, or in the toolkit's folder, which often is not in PATH."""
+    folders = [os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/bin", *glob.glob("/usr/local/cuda-*/bin")]
+    return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=os.pathsep.join(folders))
 
 
 class Suite:
@@ -99,8 +106,9 @@ class Suite:
         """tests/gpu, with pytest"""
         if not list((ROOT / "tests/gpu").glob("*_test.py")):
             raise Skipped("tests/gpu has no tests for Python")
-        variables = {"PYTHONPATH": str(self.folder / "python"), "PYTHONDONTWRITEBYTECODE": "1",
-                     "LAUNCHER": str(self.folder / "bin/tutti")}
+        folders = ["python"] if importlib.util.find_spec("pytest") else ["python", "packages"]
+        variables = {"PYTHONPATH": os.pathsep.join(str(self.folder / each) for each in folders),
+                     "PYTHONDONTWRITEBYTECODE": "1", "LAUNCHER": str(self.folder / "bin/tutti")}
         for module in ("pytest", "torch", "tutti"):
             try:
                 self.run([sys.executable, "-c", f"import {module}"], 120, **variables)
@@ -136,13 +144,13 @@ class Suite:
 
     def sanitizer(self):
         """every collective under compute-sanitizer"""
-        tool = shutil.which("compute-sanitizer")
+        tool = compute_sanitizer()
         if tool is None:
-            raise Skipped("compute-sanitizer is not in PATH")
+            raise Skipped("there is no compute-sanitizer in PATH, nor in CUDA's toolkit")
         # NCCL calls functions of CUDA that fail where a device lacks something. tutti itself looks at all outcomes.
         checked = [tool, "--error-exitcode=9", "--report-api-errors=no", self.folder / "bin/tests/device_rank", "kinds", self.cuda]
         for library in self.transports:
-            self.launch(2, *checked, library=library, limit=90)
+            self.launch(2, *checked, library=library, limit=200)
         return "no errors"
 
     # --- what is written ---

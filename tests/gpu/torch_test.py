@@ -1,6 +1,6 @@
 """Tests tutti.torch on a GPU: the ranks are processes that share the first device, over NCCL and over copies through the host.
 
-The operations and their expected results are those of tests/torch/devices_test.py, which uses a fake of CUDA.
+The operations, the training and their expected results are those of tests/torch, where a fake of CUDA takes the place of the GPU.
 """
 import os
 import subprocess
@@ -23,6 +23,7 @@ if subprocess.run([sys.executable, "-c", _ASK]).returncode != 0:
 
 import device_operations  # noqa: E402
 import ranks  # noqa: E402
+from device_training import TRAININGS  # noqa: E402
 
 SIZES = [2, 4]
 LIMIT = timedelta(seconds=ranks.DEADLINE_SECONDS)
@@ -123,53 +124,7 @@ def test_host_on_one_rank_and_device_on_the_other_is_a_mismatch(run):
     run(2, differs)
 
 
-def network():
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
-
-
-def batch(step):
-    numbers = torch.Generator().manual_seed(step)
-    return torch.randn(24, 16, generator=numbers), torch.randn(24, 4, generator=numbers)
-
-
-def train(model, part, put=lambda tensor: tensor):
-    """Trains with each step's batch, of which `part` selects this rank's part. Returns the weights."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(5):
-        inputs, targets = (put(part(tensor)) for tensor in batch(step))
-        optimizer.zero_grad()
-        (model(inputs) - targets).pow(2).mean().backward()
-        optimizer.step()
-    return [parameter.detach() for parameter in model.parameters()]
-
-
-def check(rank, size, put, model):
-    """Trains a data-parallel model whose weights are those of `network()`, and compares it with training in one process."""
-    weights = train(model, lambda tensor: tensor.chunk(size)[rank], put)
-    expected = train(network(), lambda tensor: tensor)
-    for there, here in zip(weights, expected):
-        whole = there.full_tensor() if hasattr(there, "full_tensor") else there
-        torch.testing.assert_close(whole.cpu(), here, rtol=1e-4, atol=1e-5)
-
-
-def trains_with_ddp(rank, size, put):
-    model = torch.nn.parallel.DistributedDataParallel(network().cuda(), device_ids=[0])
-    check(rank, size, put, model)
-
-
-def trains_with_fsdp2(rank, size, put):
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
-    model = network().cuda()
-    mesh = init_device_mesh("cuda", (size,))
-    for layer in (model[0], model[2]):
-        fully_shard(layer, mesh=mesh)
-    check(rank, size, put, fully_shard(model, mesh=mesh))
-
-
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("trains", [trains_with_ddp, trains_with_fsdp2])
+@pytest.mark.parametrize("trains", TRAININGS)
 def test_training_learns_what_it_learns_in_one_process(trains, size, run):
     run(size, trains)

@@ -158,6 +158,21 @@ TEST(IncludeTable, EveryIncludeNamesAFileOfTheTree) {
   }
 }
 
+// tutti is built without CUDA and NCCL. Only the tests that compare tutti's declarations with their headers
+// may include these, and are compiled without them, too.
+TEST(IncludeTable, NoHeaderOfCudaOrNcclIsNeeded) {
+  for (const SourceFile& file : source_tree()) {
+    const bool compares = file.path == "tests/unit/transport/cuda_header_test.cc" ||
+                          file.path.starts_with("tests/unit/transport/nccl/");
+    if (compares) continue;
+    for (const std::string& line : file.lines) {
+      const bool foreign = line.starts_with("#include <") &&
+                           (line.find("cuda") != line.npos || line.find("nccl") != line.npos);
+      EXPECT_FALSE(foreign) << file.path << ": " << line;
+    }
+  }
+}
+
 // Returns whether the source that has the same folder and name as `header` includes it before anything else.
 bool is_included_first_by_its_source(const std::string& header) {
   const std::string source = header.substr(0, header.size() - 1) + "cc";

@@ -91,6 +91,19 @@ TEST(CommandLine, IsReadAsPyTorchUsersTypeIt) {
   world.expect_success();
 }
 
+// Scripts that were written for Gloo need no other change than the backend's name.
+TEST(CommandLine, IsThatOfScriptsForGloo) {
+  const std::string port = std::to_string(unused_port());
+  ExampleWorld world;
+  for (const char* const rank : {"0", "1"}) {
+    world.start("02_all_reduce",
+                {"--rank", rank, "--world-size", "2", "--init-method", "env://", "--backend", "tutti"},
+                {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}});
+  }
+  world.expect_success();
+  EXPECT_THAT(world[0].out(), HasSubstr(proof("02_all_reduce", 2)));
+}
+
 TEST(CommandLine, TakesTheEnvironmentWithoutArguments) {
   const std::uint16_t port = unused_port();
   ExampleWorld world;

@@ -1,120 +1,161 @@
-// Tests that ranks meet on two hosts under Open MPI's mpirun and MPICH's mpiexec without settings. The hosts
-// are network namespaces, which the launchers reach by ssh.
+// Tests what `tutti run` does on several hosts as long as nothing fails.
+
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
-#include <type_traits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
+#include <signal.h>
 
-#include "tests/multiprocess/launched_ranks.h"
-#include "tests/support/process.h"
+#include "tests/multiprocess/job_over_hosts.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/ssh_hosts.h"
 
 namespace tutti::test {
 namespace {
 
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// `LauncherOnHosts` is a launcher that starts ranks on two hosts.
-class LauncherOnHosts {
- public:
-  virtual ~LauncherOnHosts() = default;
-  virtual std::string program() const = 0;
-  virtual std::string package() const = 0;
-  // Returns the options of the launcher by which it reaches the hosts, and starts two ranks on each.
-  virtual Words options(const SshHosts& hosts) const = 0;
-  // Returns what the error says if rank 3 never comes.
-  virtual std::string absence() const = 0;
-};
+const std::string tell_place = "echo $(hostname) $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE";
 
-class OpenMpi final : public LauncherOnHosts {
- public:
-  std::string program() const override { return "mpirun.openmpi"; }
-  std::string package() const override { return "openmpi-bin"; }
-  Words options(const SshHosts& hosts) const override {
-    std::string words;
-    for (const std::string& word : hosts.ssh_options()) words += word + " ";
-    return {"--allow-run-as-root", "-mca", "plm_rsh_agent", "ssh",           "-mca",
-            "plm_rsh_args",        words,  "--host",        "alpha:2,beta:2"};
-  }
-  std::string absence() const override { return "rank 3 has not arrived"; }
-};
+std::string content(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
-class Mpich final : public LauncherOnHosts {
- public:
-  std::string program() const override { return "mpiexec.hydra"; }
-  std::string package() const override { return "mpich"; }
-  Words options(const SshHosts& hosts) const override {
-    // mpiexec runs this command in place of ssh.
-    const std::string command = folder_ / "ssh";
-    std::ofstream script(command);
-    script << "#!/bin/sh\nexec ssh";
-    for (const std::string& word : hosts.ssh_options()) script << ' ' << word;
-    script << " \"$@\"\n";
-    script.close();
-    chmod(command.c_str(), 0700);
-    return {"-launcher", "ssh", "-launcher-exec", command, "-hosts", "alpha,beta", "-ppn", "2"};
-  }
-  std::string absence() const override { return "not all ranks have come to the launcher's fence"; }
-
- private:
-  ScratchFolder folder_;
-};
-
-template <class Launcher>
-class OnTwoHosts : public testing::Test {
+class LauncherHosts : public JobOverHosts {
  protected:
-  void SetUp() override {
-    if (!is_installed(launcher_.program())) {
-      GTEST_SKIP() << launcher_.program() << " (Debian's package " << launcher_.package()
-                   << ") is not installed";
-    }
-    if (!hosts_.problem().empty()) GTEST_SKIP() << hosts_.problem();
-  }
-  // Returns the command that starts the launcher on the first host. `ranks` begins with -n.
-  Words start(const Words& ranks) const {
-    return hosts_.on(0, Words{launcher_.program()} + launcher_.options(hosts_) + ranks);
-  }
-
-  const Launcher launcher_;
-  const SshHosts hosts_{2};
+  void SetUp() override { make_hosts(2); }
+  const ScratchFolder folder_;
 };
 
-using Launchers = testing::Types<OpenMpi, Mpich>;
-
-class LauncherNames {
- public:
-  template <class Launcher>
-  static std::string GetName(int) {
-    return std::is_same_v<Launcher, OpenMpi> ? "OpenMpi" : "Mpich";
-  }
-};
-TYPED_TEST_SUITE(OnTwoHosts, Launchers, LauncherNames);
-
-TYPED_TEST(OnTwoHosts, RanksMeetWithoutSettings) {
-  Process job(this->start({"-n", "4", pmi_rank, "2"}));
+TEST_F(LauncherHosts, RanksRunOnTheHostsOfAHostfile) {
+  std::ofstream(folder_ / "hosts") << "# two hosts\nalpha slots=1\nbeta:2\n";
+  Process job = launch_shell({"--hostfile", folder_ / "hosts"}, tell_place);
   EXPECT_EQ(job.wait(), 0) << job.report();
-  EXPECT_EQ(job.out(), sum_on(4) + sum_on(4) + "stayed\n") << job.report();
+  EXPECT_THAT(sorted_lines(job.out()), ElementsAre("alpha 0/3 0/1", "beta 1/3 0/2", "beta 2/3 1/2"))
+      << job.report();
+  EXPECT_EQ(job.err(), "") << job.report();
+  EXPECT_TRUE(ends_everywhere());
 }
 
-TYPED_TEST(OnTwoHosts, ARankThatDoesNotComeEndsInAnError) {
-  const Errors errors;
-  const Words absent = {":", "-n", "1", "sleep", "1000"};
-  Process job(this->start(Words{"-n", "3"} + errors.rank() + absent), {{"TUTTI_INIT_TIMEOUT", "6s"}});
-  EXPECT_NE(job.wait(), 0) << job.report();
-  EXPECT_THAT(errors.text(), HasSubstr(this->launcher_.absence())) << job.report();
-  EXPECT_THAT(job.out(), Not(HasSubstr("sum")));
+TEST_F(LauncherHosts, RanksAreDealtInTurnByMapByNode) {
+  Process job = launch_shell({"-H", "alpha:1,beta:3", "--map-by", "node"}, tell_place);
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_THAT(sorted_lines(job.out()),
+              ElementsAre("alpha 0/4 0/1", "beta 1/4 0/3", "beta 2/4 1/3", "beta 3/4 2/3"))
+      << job.report();
 }
 
-TYPED_TEST(OnTwoHosts, ARankThatIsKilledEndsTheJob) {
-  const Words killed = {":", "-n", "1", "sh", "-c", "kill -9 $$"};
-  Process job(this->start(Words{"-n", "3", pmi_rank, "1"} + killed));
-  EXPECT_NE(job.wait(), 0) << job.report();
-  EXPECT_THAT(job.out(), Not(HasSubstr("sum")));
+TEST_F(LauncherHosts, AHostWithoutANumberIsAskedForItsProcessors) {
+  std::ofstream(folder_ / "hosts") << "alpha slots=1\nbeta max_slots=1\n";
+  Process job = launch_shell({"--hostfile", folder_ / "hosts"}, tell_place);
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_THAT(sorted_lines(job.out()), ElementsAre("alpha 0/2 0/1", "beta 1/2 0/1")) << job.report();
+}
+
+TEST_F(LauncherHosts, RanksMeetOnTheHostOfRankZero) {
+  Process job = launch({"-H", list(2), "--", built("02_all_reduce")});
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_TRUE(ends_everywhere());
+}
+
+TEST_F(LauncherHosts, TheLauncherMayRunOnAHostOfTheJob) {
+  Process job = hosts().launch(0, {"-H", "beta:1,alpha:1", "--", built("02_all_reduce")});
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  Process tells = hosts().launch(0, {"-H", "alpha:1,beta:1", "--", "sh", "-c", tell_place});
+  EXPECT_EQ(tells.wait(), 0) << tells.report();
+  EXPECT_THAT(sorted_lines(tells.out()), ElementsAre("alpha 0/2 0/1", "beta 1/2 0/1")) << tells.report();
+  EXPECT_TRUE(ends_everywhere());
+}
+
+// Mean loss and accuracy do not depend on where the ranks run; examples_training_test checks the values.
+TEST_F(LauncherHosts, AModelIsTrained) {
+  std::ofstream(folder_ / "hosts") << "alpha slots=2\nbeta slots=2\n";
+  Process job = launch({"--hostfile", folder_ / "hosts", "--", built("05_train_digits")});
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_THAT(job.out(), HasSubstr("final test accuracy 9")) << job.report();
+  EXPECT_TRUE(ends_everywhere());
+}
+
+TEST_F(LauncherHosts, VariablesArePassedOn) {
+  Process job =
+      launch({"-H", list(1), "-x", "COLOUR", "-x", "SHAPE=round", "-x", "NCCL_*", "--mpi-env", "--", "sh",
+              "-c", "echo $OMPI_COMM_WORLD_RANK $COLOUR $SHAPE $NCCL_DEBUG $TUTTI_LOG $HIDDEN"},
+             {{"COLOUR", "green"}, {"NCCL_DEBUG", "WARN"}, {"TUTTI_LOG", "error"}, {"HIDDEN", "no"}});
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_THAT(sorted_lines(job.out()), ElementsAre("0 green round WARN error", "1 green round WARN error"))
+      << job.report();
+}
+
+TEST_F(LauncherHosts, LogsArriveInOneTree) {
+  Process job = launch_shell({"-H", list(1), "--output-filename", folder_ / "logs", "--tag-output"},
+                             "echo $(hostname); echo trouble >&2");
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_THAT(sorted_lines(job.out()), ElementsAre("[1,0]<stdout>:alpha", "[1,1]<stdout>:beta"))
+      << job.report();
+  EXPECT_EQ(content(folder_ / "logs/1/rank.0/stdout"), "alpha\n");
+  EXPECT_EQ(content(folder_ / "logs/1/rank.1/stdout"), "beta\n");
+  EXPECT_EQ(content(folder_ / "logs/1/rank.1/stderr"), "trouble\n");
+}
+
+// The output is longer than the credit of a host, and comes whole.
+TEST_F(LauncherHosts, LongOutputArrivesWhole) {
+  Process job = launch_shell({"-H", list(1)}, "seq 1 400000");
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  const std::string out = job.out();
+  EXPECT_EQ(std::ranges::count(out, '\n'), 800000);
+}
+
+TEST_F(LauncherHosts, RankZeroGetsTheInput) {
+  std::ofstream(folder_ / "input") << "to rank zero\n";
+  Process job(
+      hosts().on(hosts().desk(), {"sh", "-c", "exec \"$0\" \"$@\" <" + (folder_ / "input"), built("tutti"),
+                                  "run", "--ssh-args", "-F " + hosts().ssh_options()[1], "--ssh-port", "2222",
+                                  "-H", "beta:1,alpha:1", "--", "sh", "-c", "echo $(hostname) $(cat)"}));
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_THAT(sorted_lines(job.out()), ElementsAre("alpha", "beta to rank zero")) << job.report();
+}
+
+TEST_F(LauncherHosts, TheFolderIsTheLaunchers) {
+  Process job = launch_shell({"-H", list(1), "--wdir", folder_.path()}, "pwd; echo $PWD");
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_EQ(sorted_lines(job.out()), Words(4, folder_.path())) << job.report();
+}
+
+// A program in the manner of rsh, which may end as soon as the agent has called back.
+TEST_F(LauncherHosts, AnotherProgramReachesTheHosts) {
+  std::ofstream script(folder_ / "reach");
+  script << "#!/bin/sh\nhost=$1; shift\nexec ssh -p 2222 -F " << hosts().ssh_options()[1]
+         << " -n \"$host\" \"$@\" 2>/dev/null\n";
+  script.close();
+  std::filesystem::permissions(folder_ / "reach", std::filesystem::perms::owner_all);
+  Process job = launch({"-H", list(1), "--agent", folder_ / "reach", "--", built("02_all_reduce")});
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_TRUE(ends_everywhere());
+}
+
+// `ps` shows command lines to every user of a host. Each agent has a secret of its own, which is 64
+// hexadecimal digits long.
+TEST_F(LauncherHosts, NoSecretIsOnACommandLine) {
+  const std::string token = "3c9a5ea1b0c7d2f46a8e9b1c2d3e4f50";
+  Process job = launch({"-H", list(1), "--", "sh", "-c", "echo $TUTTI_TOKEN; exec sleep 1000"},
+                       {{"TUTTI_TOKEN", token}});
+  for (int host = 0; host <= hosts().desk(); ++host) {
+    processes_with(host, host == hosts().desk() ? "tutti run" : "sleep 1000");
+    for (const std::string& line : command_lines(host)) {
+      EXPECT_THAT(line, AllOf(Not(HasSubstr(token)), Not(ContainsRegex("[0-9a-f]{64}"))));
+    }
+  }
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143) << job.report();
+  EXPECT_EQ(job.out(), token + "\n" + token + "\n");
 }
 
 }  // namespace

@@ -275,7 +275,7 @@ TEST(LauncherRun, BadArguments) {
 
 TEST(LauncherRun, RanksMustBeCounted) {
   EXPECT_THAT(tutti({"run", "true"}).err,
-              HasSubstr("-n N, the number of ranks, is required; -n auto counts"));
+              HasSubstr("-n N, the number of ranks, is required without hosts; -n auto counts"));
   EXPECT_THAT(tutti({"run", "--", "true"}).err, HasSubstr("-n N, the number of ranks, is required"));
 }
 

@@ -96,12 +96,15 @@ FakeWork::Reduction reduction(const ncclComm& comm, Type type, Op op) {
   return {type, tutti::nccl::sum, comm.operations[static_cast<std::size_t>(op - first_operation)].factor};
 }
 
-// Puts the work into the stream. `mutex` of the communicator must be held.
+// Puts the work into the stream. If CUDA refuses it, the communicator has an error. `mutex` of the
+// communicator must be held.
 void launch(Comm comm, StreamHandle stream, const std::shared_ptr<FakeWork>& work) {
   std::erase_if(comm->launched, [](const std::shared_ptr<FakeWork>& each) { return each->over(); });
   comm->launched.push_back(work);
   const auto run = [](void* data) { static_cast<FakeWork*>(data)->run(); };
-  if (cuLaunchHostFunc(stream, run, work.get()) != tutti::cuda::success) comm->launched.pop_back();
+  if (cuLaunchHostFunc(stream, run, work.get()) == tutti::cuda::success) return;
+  comm->launched.pop_back();
+  comm->error = unhandled_cuda_error;
 }
 
 bool device_works() {
@@ -238,18 +241,22 @@ Outcome ncclGroupEnd() {
   if (--group.depth > 0) return success;
   const Group ended = std::exchange(group, Group());
   if (ended.error != success) return ended.error;
+  Outcome error = success;
   bool progresses = false;
   for (const auto& [comm, part] : ended.parts) {
     const std::lock_guard lock(comm->mutex);
     comm->queries_left = comm->blocking ? 0 : fake_nccl().launch_queries.load();
     if (comm->queries_left == 0) {
+      const Outcome before = comm->error;
       launch(comm, part.stream, part.work);
+      if (before == success && comm->error != success) error = comm->error;
       continue;
     }
     comm->waiting = part.work;
     comm->waiting_for = part.stream;
     progresses = true;
   }
+  if (error != success) return error;
   return progresses ? in_progress : success;
 }
 

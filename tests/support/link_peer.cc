@@ -27,8 +27,6 @@ std::size_t length_of(std::string_view frame) {
 
 }  // namespace
 
-void LinkPeer::send(const tools::record::FromLauncher& record) { send_frame(record.SerializeAsString()); }
-
 void LinkPeer::send_frame(std::string_view bytes) {
   std::string frame;
   for (std::size_t i = 0; i < length_bytes; ++i) frame.push_back(static_cast<char>(bytes.size() >> (8 * i)));
@@ -41,15 +39,13 @@ void LinkPeer::send_frame(std::string_view bytes) {
   }
 }
 
-std::optional<tools::record::FromAgent> LinkPeer::receive() {
+std::optional<std::string> LinkPeer::receive_frame() {
   for (;;) {
     if (incoming_.size() >= length_bytes && incoming_.size() - length_bytes >= length_of(incoming_)) {
-      const std::string bytes = incoming_.substr(length_bytes, length_of(incoming_));
+      std::string bytes = incoming_.substr(length_bytes, length_of(incoming_));
       incoming_.erase(0, length_bytes + bytes.size());
-      tools::record::FromAgent record;
       if (bytes.empty()) continue;  // a sign of life
-      if (!record.ParseFromString(bytes)) return std::nullopt;
-      return record;
+      return bytes;
     }
     std::array<std::byte, 16 * 1024> buffer;
     int error = 0;

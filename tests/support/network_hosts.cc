@@ -83,7 +83,7 @@ std::vector<std::string> NetworkHosts::on(int host, std::vector<std::string> com
 }
 
 std::vector<pid_t> NetworkHosts::pids_in(int host) const {
-  const std::optional<Identity> wanted = identity("/run/netns/" + name(host));
+  const std::optional<Identity> wanted = identity(file(host));
   std::vector<pid_t> pids;
   if (!wanted) return pids;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

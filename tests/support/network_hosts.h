@@ -20,6 +20,8 @@ class NetworkHosts {
 
   // Returns why there are no hosts, or an empty text if there are.
   const std::string& problem() const { return problem_; }
+  // Returns the file that stands for the network namespace of `host`.
+  std::string file(int host) const { return "/run/netns/" + name(host); }
   // Returns the command that runs `command` on `host`.
   std::vector<std::string> on(int host, std::vector<std::string> command) const;
   std::string address(int host, int card = 0) const {

@@ -35,7 +35,7 @@ std::string program_of(pid_t pid) {
 
 }  // namespace
 
-SshHosts::SshHosts(int count) : count_(count), network_(count + 1) {
+SshHosts::SshHosts(int count, int cards) : count_(count), network_(count + 1, cards) {
   problem_ = network_.problem();
   if (problem_.empty()) problem_ = missing_program();
   if (!problem_.empty()) return;

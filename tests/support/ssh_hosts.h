@@ -19,8 +19,9 @@ namespace tutti::test {
 // home, so that login scripts of this machine do not matter. The destructor ends all processes on the hosts.
 class SshHosts {
  public:
-  // `count` is 8 at most. Throws std::runtime_error if an sshd does not start.
-  explicit SshHosts(int count);
+  // `count` is 8 at most. Names stand for the addresses of the first card. Throws std::runtime_error if an
+  // sshd does not start.
+  explicit SshHosts(int count, int cards = 1);
 
   // Returns why there are no hosts, or an empty text if there are. They need root, `ip`, `sshd` and `ssh`.
   const std::string& problem() const { return problem_; }

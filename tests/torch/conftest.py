@@ -1,25 +1,8 @@
-"""Writes how many tests ran, and which were skipped and why, to the file that `./dev test` prints at its end."""
-import os
+"""Lets the tests of this folder import what tests share, gives them a cluster, and reports to `./dev test`."""
+import sys
+from pathlib import Path
 
-_counts = {"passed": 0, "failed": 0, "skipped": 0}
-_lines = []
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-
-def pytest_runtest_logreport(report):
-    if report.skipped:
-        _counts["skipped"] += 1
-        _lines.append(f"skip {report.nodeid}: {report.longrepr[2]}\n")
-    elif report.failed:
-        _counts["failed"] += 1
-    elif report.when == "call":
-        _counts["passed"] += 1
-
-
-def pytest_sessionfinish():
-    path = os.environ.get("TEST_SUMMARY")
-    if path is None:
-        return
-    total = sum(_counts.values())
-    _lines.append(f"ran {total} passed {_counts['passed']} failed {_counts['failed']} skipped {_counts['skipped']}\n")
-    with open(path, "a") as file:
-        file.write("".join(_lines))
+from pods import cluster  # noqa: E402, F401
+from pytest_summary import pytest_runtest_logreport, pytest_sessionfinish  # noqa: E402, F401

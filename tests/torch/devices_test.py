@@ -1,11 +1,9 @@
-"""Tests operations on CUDA tensors, over a fake of CUDA that fake_device.cc makes known to torch.
+"""Tests operations on CUDA tensors, over a fake of CUDA.
 
-The host cannot access the memory of the fake's devices, and streams work as with CUDA. `held` shows that the host does not
-wait: everything that is called inside it must return while the device is still busy. (So nothing may be copied between host
-and device there.)
+`held` shows that the host does not wait: everything that is called inside it must return while the device is still busy. (So
+nothing may be copied between host and device there.)
 """
 import contextlib
-import importlib.util
 import os
 import signal
 import threading
@@ -16,31 +14,9 @@ import pytest
 import ranks
 import torch
 import torch.distributed as dist
+from fake_devices import fake, library, run, with_devices  # noqa: F401  the fixture `library` is for all tests here
 
-LIBRARIES = {"nccl": "nccl,tcp", "staged": "tcp"}
 LIMIT = timedelta(seconds=ranks.DEADLINE_SECONDS)
-
-_spec = importlib.util.spec_from_file_location("fake_device", os.environ["FAKE_DEVICE"])
-fake = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(fake)
-
-
-@pytest.fixture(params=LIBRARIES, autouse=True)
-def library(request, monkeypatch):
-    """Runs each test over NCCL (a fake), and over copies through the host."""
-    for name, value in {"TUTTI_TRANSPORTS": LIBRARIES[request.param], "TUTTI_SOCKET_IFNAME": "lo",
-                        "TUTTI_CUDA_LIBRARY": os.environ["FAKE_CUDA"], "TUTTI_NCCL_LIBRARY": os.environ["FAKE_NCCL"]}.items():
-        monkeypatch.setenv(name, value)
-
-
-def run(size, function, *arguments, **options):
-    return ranks.run(size, with_devices, function, *arguments, **options)
-
-
-def with_devices(rank, size, function, *arguments):
-    fake.start(size)
-    torch.cuda.get_device_capability = lambda device: (9, 0)  # dist.broadcast asks
-    return function(rank, size, lambda tensor: fake.to_device(tensor, rank), *arguments)
 
 
 @contextlib.contextmanager

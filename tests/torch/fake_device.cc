@@ -14,12 +14,16 @@
 
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/native/CPUFallback.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/DynamicTypes.h>
+#include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/library.h>
 
@@ -96,6 +100,8 @@ Stream stream_of(DeviceIndex device, c10::StreamId id) {
   return Stream(Stream::UNSAFE, Device(at::kCUDA, device), id);
 }
 
+DeviceIndex index_of(Device device) { return device.has_index() ? device.index() : current_device; }
+
 c10::StreamId add_stream(DeviceIndex device) {
   const Current current(device);
   StreamHandle made = nullptr;
@@ -135,7 +141,7 @@ class FakeGuard final : public c10::impl::DeviceGuardImplInterface {
   }
 
   Stream getStream(Device device) const override {
-    const DeviceIndex index = device.has_index() ? device.index() : current_device;
+    const DeviceIndex index = index_of(device);
     return stream_of(index, current_streams[index]);
   }
   Stream getDefaultStream(Device device) const override { return stream_of(device.index(), 0); }
@@ -144,6 +150,9 @@ class FakeGuard final : public c10::impl::DeviceGuardImplInterface {
     FakeDevice& fake = devices[device.index()];
     fake.last_of_pool = fake.last_of_pool % pool_size + 1;
     return stream_of(device.index(), fake.last_of_pool);
+  }
+  Stream getNewStream(Device device, int) const override {
+    return stream_of(index_of(device), add_stream(index_of(device)));
   }
   Stream exchangeStream(Stream stream) const override {
     const Stream before = getStream(stream.device());
@@ -171,6 +180,9 @@ class FakeGuard final : public c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void* event) const override {
     return event == nullptr || cuEventQuery(std::bit_cast<EventHandle>(event)) == tutti::cuda::success;
   }
+  void synchronizeEvent(void* event) const override {
+    while (!queryEvent(event)) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
   void destroyEvent(void* event, DeviceIndex) const noexcept override {
     if (event != nullptr) cuEventDestroy_v2(std::bit_cast<EventHandle>(event));
   }
@@ -181,6 +193,17 @@ const FakeGuard& guard() {
   static const auto& made = *new FakeGuard;
   return made;
 }
+
+// `CUDAHooks` tell torch that it can use CUDA.
+struct CUDAHooks final : at::CUDAHooksInterface {
+  void init() const override {}
+  bool hasCUDA() const override { return true; }
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return deviceCount() != 0; }
+  bool hasPrimaryContext(DeviceIndex) const override { return true; }
+  DeviceIndex deviceCount() const override { return guard().deviceCount(); }
+  DeviceIndex getCurrentDevice() const override { return guard().getDevice().index(); }
+};
 
 // --- memory ---
 
@@ -287,6 +310,33 @@ at::Tensor as_strided(const at::Tensor& tensor, at::IntArrayRef size, at::IntArr
   return at::native::as_strided_tensorimpl(tensor, size, stride, offset);
 }
 
+// Gives a storage other memory, whose content is undefined.
+void replace(c10::StorageImpl& storage, std::size_t bytes) {
+  const c10::DeviceGuard on(storage.device());
+  storage.set_data_ptr_noswap(allocator.allocate(bytes));
+  storage.set_nbytes(bytes);
+}
+
+// Copies a result of the host to the device. The tensor there may have been made without elements.
+at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
+  at::Tensor there = to;
+  if (there.sizes() != from.sizes()) {
+    TORCH_CHECK(there.numel() == 0, "the fake CUDA cannot resize a tensor with elements");
+    replace(*there.storage().unsafeGetStorageImpl(), from.nbytes());
+    there.unsafeGetTensorImpl()->set_sizes_contiguous(from.sizes());
+  }
+  return there.copy_(from);
+}
+
+// Carries out an operator that has no kernel above: copies its tensors to the host, and the results back.
+void compute_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  at::native::cpu_fallback(op, stack);
+}
+
+TORCH_LIBRARY_IMPL(_, CUDA, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
+}
+
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("empty.memory_format", empty);
   library.impl("empty_strided", empty_strided);
@@ -296,9 +346,30 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("as_strided", as_strided);
   library.impl("view_as_real", at::native::view_as_real);
   library.impl("_local_scalar_dense", item);
+  library.impl("_copy_from_and_resize", copy_from_and_resize);
 }
 
 const c10::impl::DeviceGuardImplRegistrar registrar(at::kCUDA, &guard());
+
+// torch has made its hooks when it was imported, and keeps them. So the fake's hooks take their place in
+// memory.
+const at::CUDAHooksInterface& hooks = []() -> const at::CUDAHooksInterface& {
+  static_assert(sizeof(CUDAHooks) == sizeof(at::CUDAHooksInterface));
+  return *new (const_cast<at::CUDAHooksInterface*>(&at::detail::getCUDAHooks())) CUDAHooks;
+}();
+
+// DDP measures its steps with a `FakeTimer`, which knows the host's times only.
+struct FakeTimer final : c10d::Timer {
+  explicit FakeTimer(Device) {}
+  std::optional<std::int64_t> measureDifference(Event start, Event end) override {
+    const std::optional<std::int64_t> from = getTimestamp(start);
+    const std::optional<std::int64_t> to = getTimestamp(end);
+    return from && to ? std::optional(*to - *from) : std::nullopt;
+  }
+};
+
+const c10d::RegistererTimerRegistry timers(at::kCUDA, c10d::TimerRegistry(),
+                                           c10d::RegistererTimerRegistry::DefaultCreator<FakeTimer>);
 
 // --- what tests call ---
 
@@ -358,6 +429,10 @@ PYBIND11_MODULE(fake_device, module) {
   module.def("begin_capture", &begin_capture, py::arg("device"));
   module.def("end_capture", &end_capture, py::arg("device"));
   module.def("peek", &peek, py::arg("tensor"), Released());
+  module.def("replace_storage", [](py::handle storage, std::size_t bytes) {
+    replace(*torch::createStorage(storage.ptr()).unsafeGetStorageImpl(), bytes);
+  });
+  module.def("set_device", [](int device) { current_device = static_cast<DeviceIndex>(device); });
   module.def("new_stream", [](int device) { return add_stream(static_cast<DeviceIndex>(device)); });
   module.def("use_stream", &use_stream, py::arg("device"), py::arg("stream"));
   module.def("synchronize", &synchronize, py::arg("device"), Released());

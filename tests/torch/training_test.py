@@ -98,6 +98,17 @@ def test_join():
     ranks.run(3, uneven_inputs)
 
 
+@pytest.mark.parametrize("script", ["ddp_digits.py", "fsdp_digits.py"])
+def test_options_of_scripts_for_gloo(script):
+    environment = ranks.environment() | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(ranks.free_port())}
+    command = [sys.executable, str(EXAMPLES / script), "--world-size", "2", "--init-method", "env://", "--backend", "tutti"]
+    running = [subprocess.Popen([*command, "--rank", str(rank)], env=environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True) for rank in range(2)]
+    output = [process.communicate(timeout=ranks.DEADLINE_SECONDS) for process in running]
+    assert [process.returncode for process in running] == [0, 0], output
+    assert "final test accuracy" in output[0][0]
+
+
 def test_the_script_that_was_written_for_gloo():
     port = ranks.free_port()
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={port}",

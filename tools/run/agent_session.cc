@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <signal.h>
+#include <tools/run/link.pb.h>
 #include <unistd.h>
 
 #include <tutti/address.h>
@@ -19,7 +20,6 @@
 #include "tools/command_line.h"
 #include "tools/processors.h"
 #include "tools/run/guard.h"
-#include "tools/run/link.pb.h"
 #include "tools/run/link_limits.h"
 #include "tools/run/task_record.h"
 

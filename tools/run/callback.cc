@@ -11,7 +11,7 @@
 namespace tutti::tools {
 namespace {
 
-constexpr const char* listener_name = "tutti run";
+constexpr const char* listener_name = "calls of agents";
 
 std::uint16_t bound_port(const Descriptor& listener) {
   SocketAddress address;
@@ -20,19 +20,33 @@ std::uint16_t bound_port(const Descriptor& listener) {
   return getsockname(listener.get(), raw, &address.length) == 0 ? address.port() : std::uint16_t{0};
 }
 
+// Listens at the address, on a port of the range: on `wanted` if that is one and is free, else on any.
+Result<Descriptor> listen_at(const SocketAddress& address, std::uint16_t wanted, PortRange ports) {
+  if (wanted != 0) {
+    Result<Descriptor> socket =
+        meeting::listen_on(listener_name, address.host(), wanted, wanted, prepare_call_socket);
+    if (socket.ok()) return socket;
+  }
+  return meeting::listen_on(listener_name, address.host(), ports.first, ports.last, prepare_call_socket);
+}
+
+// An address that cannot be used is left out, as long as there is another. While a network comes up, as in a
+// pod that has just been made, the kernel refuses its IPv6 addresses for a second or two.
 Result<std::vector<Descriptor>> listen_on_all(std::span<const SocketAddress> addresses, PortRange ports) {
   std::vector<Descriptor> sockets;
+  Status refusal;
   for (const SocketAddress& address : addresses) {
-    const std::uint16_t wanted = sockets.empty() ? ports.first : bound_port(sockets.front());
-    const std::uint16_t last = sockets.empty() ? ports.last : wanted;
-    Result<Descriptor> socket =
-        meeting::listen_on(listener_name, address.host(), wanted, last, prepare_call_socket);
-    if (!socket.ok() && !sockets.empty())
-      socket =
-          meeting::listen_on(listener_name, address.host(), ports.first, ports.last, prepare_call_socket);
-    if (!socket.ok()) return socket.status();
-    sockets.push_back(*std::move(socket));
+    const std::uint16_t wanted = sockets.empty() ? std::uint16_t{0} : bound_port(sockets.front());
+    Result<Descriptor> socket = listen_at(address, wanted, ports);
+    if (socket.ok()) {
+      sockets.push_back(*std::move(socket));
+    } else if (socket.status().code() == Code::resource_exhausted) {
+      return socket.status();
+    } else if (refusal.ok()) {
+      refusal = socket.status();
+    }
   }
+  if (sockets.empty() && !refusal.ok()) return refusal;
   return sockets;
 }
 

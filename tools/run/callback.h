@@ -31,8 +31,8 @@ class Callback final : private meeting::Port, private Timer {
   // callback in this call.
   using OnAgent = std::function<void(std::uint32_t host, meeting::Connection connection)>;
 
-  // Listens on each of `addresses`, on the same port if that is free on all of them. The ports are those that
-  // `ports` (TUTTI_PORT_RANGE) allows.
+  // Listens on each of `addresses`, on the same port if that is free on all of them. Addresses that cannot be
+  // used are left out, unless none is left. The ports are those that `ports` (TUTTI_PORT_RANGE) allows.
   static Result<std::unique_ptr<Callback>> open(EventLoop& loop, std::span<const SocketAddress> addresses,
                                                 const std::string& job, OnAgent on_agent,
                                                 std::optional<PortRange> ports = {});

@@ -79,6 +79,10 @@ std::vector<std::string> apply_exports(Environment& environment, const std::vect
   return missing;
 }
 
+std::string missing_export(const std::string& name) {
+  return "-x " + name + ": not set here, so the ranks do not have it either";
+}
+
 Environment passed_on(const Environment& environment, const std::vector<std::string>& exports) {
   Environment result;
   for (const auto& variable : environment) {

@@ -31,6 +31,8 @@ struct JobPlace {
 // Applies the -x options: "VAR=VALUE" sets a variable; "VAR", and "VAR*" for all names that begin so, keep
 // the current values. Returns each "VAR" and "VAR*" for which no variable is set.
 std::vector<std::string> apply_exports(Environment& environment, const std::vector<std::string>& exports);
+// Returns the text that tells the user about such a "VAR" or "VAR*".
+std::string missing_export(const std::string& name);
 
 // Returns those of the launcher's variables that its ranks on other hosts get, too: TUTTI_*, and those that
 // the -x options name. `environment` is the launcher's, with the -x options applied. Variables that only

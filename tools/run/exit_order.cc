@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "tools/run/link.pb.h"
+#include <tools/run/link.pb.h>
 
 namespace tutti::tools {
 namespace {

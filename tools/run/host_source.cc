@@ -13,9 +13,8 @@
 
 #include "core/descriptor.h"
 #include "core/error_text.h"
-#include "core/shown.h"
 #include "rendezvous/launch/environment_sources.h"
-#include "rendezvous/launch/slurm.h"
+#include "tools/run/slurm_job.h"
 
 namespace tutti::tools {
 namespace {
@@ -97,32 +96,13 @@ Result<HostSource> hosts_of_options(const RunOptions& options, Reader& reader, c
   return HostSource{*std::move(hosts), std::move(way.command), std::move(remark)};
 }
 
-Result<HostSource> hosts_of_slurm(const RunOptions& options, Reader& reader, const std::string& nodes) {
-  const std::vector<std::string> names = expand_slurm_hosts(nodes);
-  if (names.empty()) {
-    return Status(Code::invalid_argument, "SLURM_JOB_NODELIST is '" + shown("SLURM_JOB_NODELIST", nodes) +
-                                              "'; expected a list of nodes");
-  }
-  const std::string tasks = reader.text("SLURM_TASKS_PER_NODE").value_or("");
-  const std::vector<int> slots = expand_slurm_counts(tasks);
-  if (!tasks.empty() && slots.size() != names.size()) {
-    return Status(Code::invalid_argument, "SLURM_TASKS_PER_NODE is '" + shown("SLURM_TASKS_PER_NODE", tasks) +
-                                              "'; expected a number for each of the " +
-                                              std::to_string(names.size()) + " nodes of SLURM_JOB_NODELIST");
-  }
-  HostSource source;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    ListedHost host;
-    host.name = names[i];
-    if (!slots.empty()) host.slots = slots[i];
-    source.hosts.push_back(host);
-  }
+HostSource hosts_of_slurm(const RunOptions& options, Reader& reader, SlurmJob job) {
   Way way;
   way.command.way = StartCommand::Way::srun;
+  way.command.gpus = std::move(job.gpus);
   if (!options.agent.empty()) way = choose_way(options, reader, open_mpi);
-  source.remark = "the hosts are those of SLURM_JOB_NODELIST, reached by " + way.describe();
-  source.start_command = std::move(way.command);
-  return source;
+  std::string remark = "the hosts are those of SLURM_JOB_NODELIST, reached by " + way.describe();
+  return HostSource{std::move(job.hosts), std::move(way.command), std::move(remark)};
 }
 
 // Gives the hosts that have no number of slots the number that a variable says. Words such as "cores" leave
@@ -148,8 +128,9 @@ Result<HostSource> hosts_of_file(const RunOptions& options, Reader& reader, cons
 
 Result<HostSource> first_source(const RunOptions& options, Reader& reader, const ReadText& read) {
   if (!options.hostfile.empty() || !options.hosts.empty()) return hosts_of_options(options, reader, read);
-  const std::optional<std::string> nodes = reader.text("SLURM_JOB_NODELIST");
-  if (nodes && !reader.text("SLURM_STEP_ID")) return hosts_of_slurm(options, reader, *nodes);
+  Result<SlurmJob> slurm = read_slurm_job(reader);
+  if (!slurm.ok()) return slurm.status();
+  if (!slurm->hosts.empty()) return hosts_of_slurm(options, reader, *std::move(slurm));
   for (const Variables& names : {open_mpi, mpich, intel_mpi}) {
     const std::optional<std::string> path = reader.text(names.hostfile);
     // Open MPI takes the name "none" for no file.

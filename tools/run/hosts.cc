@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <system_error>
 #include <utility>
+
+#include <tools/run/link.pb.h>
 
 #include <tutti/config.h>
 
@@ -12,7 +12,6 @@
 #include "core/shown.h"
 #include "tools/command_line.h"
 #include "tools/run/environment.h"
-#include "tools/run/link.pb.h"
 #include "tools/run/link_limits.h"
 
 namespace tutti::tools {
@@ -21,12 +20,7 @@ namespace {
 // More start commands at the same time would mostly wait for processors and for descriptors.
 constexpr std::ptrdiff_t most_starting = 64;
 // The end of the start commands is looked for this often.
-constexpr std::chrono::milliseconds look_pause(10);
-
-std::string path_of_tutti() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error);
-}
+constexpr std::chrono::milliseconds commands_pause(10);
 
 void set_variables(google::protobuf::RepeatedPtrField<record::Variable>& variables,
                    const Environment& environment) {
@@ -47,9 +41,7 @@ Hosts::Hosts(asio::io_context& io, HostsEvents& events, const RunOptions& option
       plan_(std::move(plan)),
       defaults_(defaults),
       job_(random_hex(8)),
-      tutti_(path_of_tutti()),
-      folder_(options.folder.empty() ? std::filesystem::current_path()
-                                     : std::filesystem::absolute(options.folder)),
+      commands_(plan_.way, options.prefix),
       loop_(io),
       progress_(
           io, [this] { return progress(); }, [this](const std::string& text) { events_.on_note(text); }),
@@ -90,28 +82,15 @@ Status Hosts::listen() {
 }
 
 StarterTask Hosts::starter_task(const LocatedHost& host, std::uint32_t number, Deadline deadline) const {
-  std::vector<std::string> words = {"agent", "--job", job_, "--host", std::to_string(number)};
-  for (const std::string& endpoint : callback_->endpoints()) words.insert(words.end(), {"--call", endpoint});
-  const std::vector<std::string> start_command = command(host, words);
+  const std::vector<std::string> start_command = commands_.start(host, job_, number, callback_->endpoints());
   return {.host = host.listed.name,
           .command = start_command,
           .tool = host.is_here ? "tutti" : start_command.front(),
-          .agent_path = path_on(host),
-          .tries_again = !host.is_here,
+          .agent_path = commands_.path_on(host),
+          .tries_again = options_.tries_again && !host.is_here,
           .deadline = deadline,
-          .defaults = defaults_};
-}
-
-std::string Hosts::path_on(const LocatedHost& host) const {
-  return options_.prefix.empty() || host.is_here ? tutti_ : options_.prefix + "/bin/tutti";
-}
-
-// Returns the command that runs tutti with `words` on the host.
-std::vector<std::string> Hosts::command(const LocatedHost& host, std::vector<std::string> words) const {
-  words.insert(words.begin(), path_on(host));
-  StartCommand way = plan_.way;
-  if (host.is_here) way.way = StartCommand::Way::here;
-  return way.words(host.listed.name, host.listed.user, words);
+          .defaults = defaults_,
+          .environment = commands_.environment(host)};
 }
 
 void Hosts::start_agents() {
@@ -215,7 +194,7 @@ void Hosts::on_met(RemoteAgent& agent, const record::Met& met) {
 // Fills in what does not depend on the meeting place.
 void Hosts::fill(record::Start& start, const RemoteAgent& agent) const {
   for (const std::string& word : task_.program) start.add_program(word);
-  start.set_folder(folder_);
+  start.set_folder(folder_of(options_));
   for (const int rank : agent.ranks()) start.add_ranks(static_cast<std::uint32_t>(rank));
   start.set_world_size(static_cast<std::uint32_t>(task_.world_size));
   start.set_binding(static_cast<std::uint32_t>(options_.binding));
@@ -268,7 +247,8 @@ void Hosts::on_done(RemoteAgent& agent) {
 
 // A loss is reported before the exits that are held back, since it may be their cause.
 void Hosts::on_lost(RemoteAgent& agent, const std::string& why) {
-  visits_.push_back(std::make_unique<Visit>(command(agent.host(), {"agent", "--end", job_}), defaults_));
+  visits_.push_back(std::make_unique<Visit>(commands_.end(agent.host(), job_),
+                                            commands_.environment(agent.host()), defaults_));
   if (ranks_may_run_) {
     events_.on_lost(agent.name(), agent.living_ranks(), why);
   } else if (!stopping_) {
@@ -339,7 +319,7 @@ void Hosts::await_commands() {
   const bool running =
       std::ranges::any_of(agents_, [](const auto& agent) { return agent->start_command_runs(); }) ||
       !std::ranges::all_of(visits_, [](const auto& visit) { return visit->is_over(); });
-  commands_timer_.expires_after(running ? look_pause : std::chrono::milliseconds(0));
+  commands_timer_.expires_after(running ? commands_pause : std::chrono::milliseconds(0));
   commands_timer_.async_wait([this, running](const asio::error_code& error) {
     if (error) return;
     if (running) return await_commands();

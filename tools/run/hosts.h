@@ -14,6 +14,7 @@
 #include "tools/run/callback.h"
 #include "tools/run/event_loop.h"
 #include "tools/run/exit_order.h"
+#include "tools/run/host_commands.h"
 #include "tools/run/host_plan.h"
 #include "tools/run/input_source.h"
 #include "tools/run/options.h"
@@ -60,8 +61,6 @@ class Hosts final : public AgentControl, private RemoteAgentEvents {
 
   Status listen();
   StarterTask starter_task(const LocatedHost& host, std::uint32_t number, Deadline deadline) const;
-  std::string path_on(const LocatedHost& host) const;
-  std::vector<std::string> command(const LocatedHost& host, std::vector<std::string> words) const;
   void start_agents();
   Progress::State progress() const;
   Status assign_ranks();
@@ -77,9 +76,8 @@ class Hosts final : public AgentControl, private RemoteAgentEvents {
   const RunOptions options_;
   HostPlan plan_;
   const SpawnDefaults defaults_;
-  const std::string job_;    // its number
-  const std::string tutti_;  // its path on this machine
-  const std::string folder_;
+  const std::string job_;  // its number
+  const HostCommands commands_;
   AsioLoop loop_;
   AgentTask task_;
   std::unique_ptr<Callback> callback_;

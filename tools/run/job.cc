@@ -65,7 +65,7 @@ int Job::run() {
 std::optional<StartFailure> Job::prepare(AgentTask& task) {
   task.environment = environment_of_process();
   for (const std::string& name : apply_exports(task.environment, options_.exports)) {
-    output_.note("tutti run: -x " + name + ": not set here, so the ranks do not have it either\n");
+    on_note(missing_export(name));
   }
   provide_token(task.environment);
   task.program = options_.program;
@@ -132,7 +132,7 @@ void Job::on_placed(int ranks) {
 void Job::on_start_failure(const StartFailure& failure) {
   output_.note("tutti run: " + failure.message + "\n");
   failure_ = failure.exit_status;
-  agents_->stop();
+  end();
 }
 
 void Job::on_output(int rank, Stream stream, std::string_view bytes) {
@@ -155,31 +155,37 @@ void Job::on_exit(const RankExit& exit) {
   --running_;
   if (status.success()) {
     // A rank has succeeded, so the job has survived its earlier failures.
-    if (options_.enable_recovery && !std::exchange(any_succeeded_, true)) failure_.reset();
+    if (++succeeded_ == 1 && options_.enable_recovery) failure_.reset();
     return;
   }
-  all_succeeded_ = false;
-  if (is_consequence()) return;
+  if (ending_ || ending_signal_) return;  // a failure that follows from an earlier one, or from a request
   if (!failure_) failure_ = status.signal != 0 ? exit_signal_base + status.signal : status.code;
   report_failure(exit);
-  if (!options_.enable_recovery) agents_->stop();
+  if (!survives(status)) end();
 }
 
-// Returns whether a rank's failure merely follows from an earlier failure, or from a request to end the job.
-bool Job::is_consequence() const { return ending_signal_ || (failure_ && !options_.enable_recovery); }
+// Returns whether the other ranks continue after a rank has ended with this status.
+bool Job::survives(const ExitStatus& status) const {
+  return options_.enable_recovery || (!options_.abort_on_non_zero && status.signal == 0);
+}
+
+void Job::end() {
+  ending_ = true;
+  agents_->stop();
+}
 
 void Job::report_failure(const RankExit& exit) {
   RankFailure failure{
       .rank = exit.rank, .host = agents_->host_of(exit.rank), .pid = exit.pid, .status = exit.status};
-  failure.others = what_others_do();
+  failure.others = what_others_do(survives(exit.status));
   failure.stream = options_.output.merge_stderr ? "output" : "stderr";
   failure.last_lines = output_.last_lines(exit.rank);
   failure.by_agent = meeting_place_.store == nullptr;
   output_.note(failure_report(failure));
 }
 
-std::string Job::what_others_do() const {
-  if (options_.enable_recovery) return running_ > 0 ? "the others continue" : "";
+std::string Job::what_others_do(bool survives) const {
+  if (survives) return running_ > 0 ? "the others continue" : "";
   return ranks_ > 1 ? "the others are being ended" : "";
 }
 
@@ -187,11 +193,11 @@ std::string Job::what_others_do() const {
 void Job::on_lost(const std::string& host, std::span<const int> ranks, const std::string& why) {
   for (const int rank : ranks) output_.finish(rank);
   running_ -= static_cast<int>(ranks.size());
-  all_succeeded_ = false;
-  output_.note(lost_report({.host = host, .ranks = ranks, .why = why, .others = what_others_do()}));
-  if (is_consequence()) return;
+  const std::string others = what_others_do(options_.enable_recovery);
+  output_.note(lost_report({.host = host, .ranks = ranks, .why = why, .others = others}));
+  if (ending_ || ending_signal_) return;
   if (!failure_) failure_ = exit_failure;
-  if (!options_.enable_recovery) agents_->stop();
+  if (!options_.enable_recovery) end();
 }
 
 void Job::on_note(const std::string& text) { output_.note("tutti run: " + text + "\n"); }
@@ -228,7 +234,8 @@ void Job::on_signal(int number) {
 
 int Job::exit_status() const {
   if (failure_) return *failure_;
-  if (ending_signal_ && !all_succeeded_) return exit_signal_base + *ending_signal_;
+  const bool all_succeeded = succeeded_ > 0 && succeeded_ == ranks_;
+  if (ending_signal_ && !all_succeeded) return exit_signal_base + *ending_signal_;
   return output_.lost() ? exit_output_lost : 0;
 }
 

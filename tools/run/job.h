@@ -45,8 +45,9 @@ class Job final : private HostsEvents {
   void end_unread();
   void await_signals();
   void on_signal(int number);
-  bool is_consequence() const;
-  std::string what_others_do() const;
+  void end();
+  bool survives(const ExitStatus& status) const;
+  std::string what_others_do(bool survives) const;
   void report_failure(const RankExit& exit);
   int exit_status() const;
 
@@ -58,11 +59,11 @@ class Job final : private HostsEvents {
   std::unique_ptr<AgentControl> agents_;  // all agents of the job, or the one in this process
   MeetingPlace meeting_place_;            // unused if an agent in another process serves it
   bool done_ = false;
-  bool all_succeeded_ = true;
-  bool any_succeeded_ = false;
-  int ranks_ = 0;
+  int ranks_ = 0;  // 0 while it is not known
   int running_ = 0;
-  std::optional<int> failure_;  // the exit status of the first failure that the job has not survived
+  int succeeded_ = 0;
+  bool ending_ = false;         // a failure has ended the job
+  std::optional<int> failure_;  // the exit status of the first failure, unless ranks succeed after it
   // This is the first signal that asked to end the job, or SIGPIPE if the reader of the output has exited.
   std::optional<int> ending_signal_;
 };

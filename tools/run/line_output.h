@@ -24,9 +24,10 @@ struct LineSource {
 // `LineOutput` shows the text of many sources on one terminal so that a line never mixes two sources.
 //
 // A line is shown when it is complete. An unfinished line is shown when it gets too long to keep, or when its
-// source falls silent (progress bars, prompts), unless the source has written a multiple of 4096 bytes by
-// then: stdio flushes a full buffer of that size even in the middle of a line. If an unfinished line has been
-// shown, the next text of another source starts on a new line.
+// source falls silent (progress bars, prompts). There is one exception: if a silent source has written a
+// multiple of 4096 bytes, its unfinished line is not shown yet, since stdio flushes a full buffer of that
+// size even in the middle of a line. If an unfinished line has been shown, the next text of another source
+// starts on a new line.
 class LineOutput {
  public:
   LineOutput(asio::io_context& io, Terminal& terminal, bool timestamp);

@@ -9,6 +9,7 @@
 #include <tutti/types.h>
 
 #include "tools/command_line.h"
+#include "tools/run/host_options.h"
 #include "tools/run/spellings.h"
 
 namespace tutti::tools {
@@ -23,32 +24,6 @@ class UsageOfRun : public CLI::Formatter {
            "       tutti run --hostfile FILE [OPTIONS] [--] PROGRAM [ARGUMENTS]...\n";
   }
 };
-
-// Adds an option whose value is converted by `convert`, which returns nothing if the value is wrong.
-template <class Value, class Convert>
-CLI::Option* add_converted(CLI::App& app, const std::string& name, Value& value, Convert convert,
-                           const std::string& needs, const std::string& meaning) {
-  const auto set = [&value, convert, name, needs](const std::string& text) {
-    const auto converted = convert(text);
-    if (!converted) throw CLI::ValidationError(name + " needs " + needs + ", not `" + text + "`");
-    value = *converted;
-  };
-  return app.add_option_function<std::string>(name, set, meaning);
-}
-
-// Adds an option whose value is a duration of at least `least`.
-void add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& value,
-                  std::chrono::nanoseconds least, const std::string& meaning) {
-  const auto convert = [least](const std::string& text) {
-    const auto duration = parse_duration(text);
-    return duration && *duration >= least ? duration : std::nullopt;
-  };
-  const std::string needs = "a duration like 500ms or 10s" +
-                            (least.count() > 0 ? ", of at least " + format_duration(least) : std::string());
-  add_converted(app, name, value, convert, needs, meaning)
-      ->type_name("DURATION")
-      ->default_str(format_duration(value));
-}
 
 std::optional<MapBy> parse_map_by(const std::string& text) {
   if (text == "slot") return MapBy::slot;
@@ -74,12 +49,7 @@ void declare_hosts(CLI::App& app, RunOptions& options, RunWords& words) {
   app.option_defaults()->group("Hosts and ranks");
   add_ranks_option(app, words.ranks,
                    "The number of ranks (also -np, -c); without it, the hosts get one for each slot");
-  app.add_option("--hostfile", options.hostfile,
-                 "The hosts, one on a line: HOST slots=N or HOST:N (also -machinefile, -f)")
-      ->type_name("FILE");
-  app.add_option("-H", options.hosts, "The hosts: HOST:N,HOST:N,... (also --host, --hosts)")
-      ->type_name("HOSTS")
-      ->allow_extra_args(false);
+  declare_host_list(app, options);
   app.add_option("-N", words.per_host,
                  "The most ranks for each host (also -ppn, -npernode, --map-by ppr:N:node)")
       ->check(CLI::Range(1, max_ranks).description(""))
@@ -93,27 +63,8 @@ void declare_hosts(CLI::App& app, RunOptions& options, RunWords& words) {
                 "Tie each rank to a core, or to the cores of a NUMA node; the default is none")
       ->type_name("none|core|numa");
   app.add_flag("--dry-run", options.dry_run, "Print what would run on each host, and start nothing");
-}
-
-void declare_way(CLI::App& app, RunOptions& options) {
-  using std::chrono::milliseconds;
-  app.option_defaults()->group("The way to the hosts");
-  app.add_option("--ssh-port", options.ssh_port, "The port of sshd")
-      ->check(CLI::Range(1, 65535).description(""))
-      ->type_name("PORT");
-  app.add_option("--ssh-args", options.ssh_args, "More options for ssh: '-i key -J gate'")->type_name("ARGS");
-  app.add_option("--agent", options.agent,
-                 "The command that reaches a host, in place of ssh: CMD HOST WORDS...")
-      ->type_name("CMD");
-  app.add_option("--prefix", options.prefix, "Where tutti is installed on the hosts: DIR/bin/tutti")
-      ->type_name("DIR");
-  app.add_option("--call-back", options.call_back,
-                 "The address, or the interface, of this machine that the hosts can reach")
-      ->type_name("ADDRESS");
-  add_duration(app, "--start-timeout", options.start_timeout, milliseconds(1),
-               "The time in which the hosts must come up");
-  add_duration(app, "--lease", options.lease, milliseconds(100),
-               "The time after which a silent host counts as lost");
+  app.add_flag("--doctor", options.doctor, "Test the hosts in place of running the program: tutti doctor")
+      ->excludes("--dry-run");
 }
 
 void declare_ranks(CLI::App& app, RunOptions& options) {
@@ -162,11 +113,9 @@ std::string check_exports(const std::vector<std::string>& exports) {
 std::string understand(RunWords words, const Translation& translation, RunOptions& options) {
   if (words.ranks > 0) options.placement.ranks = words.ranks;
   if (words.per_host > 0) options.placement.per_host = words.per_host;
-  if (!options.prefix.empty() && options.prefix[0] != '/')
-    return "--prefix needs an absolute path, not `" + options.prefix + "`";
   if (std::string problem = check_exports(options.exports); !problem.empty()) return problem;
   options.program = translation.program;
-  if (options.program.empty()) return "no program given";
+  if (options.program.empty() && !options.doctor) return "no program given";
   options.socket_ifname = translation.socket_ifname;
   options.abort_on_non_zero = translation.abort_on_non_zero;
   if (words.output.size() > no_copy.size() && words.output.ends_with(no_copy)) {
@@ -185,6 +134,10 @@ void warn_of(const std::vector<std::string>& ignored) {
 }
 
 }  // namespace
+
+std::string folder_of(const RunOptions& options) {
+  return options.folder.empty() ? std::filesystem::current_path() : std::filesystem::absolute(options.folder);
+}
 
 std::variant<RunOptions, int> parse_run_options(const Arguments& arguments) {
   CLI::App app(

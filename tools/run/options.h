@@ -35,6 +35,7 @@ struct RunOptions {
   std::string prefix;     // an absolute path
   std::string call_back;  // an address or an interface
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
+  bool tries_again = true;  // if a host cannot be reached yet
   std::chrono::nanoseconds lease = std::chrono::seconds(6);
 
   // What the ranks are given.
@@ -50,8 +51,12 @@ struct RunOptions {
   bool abort_on_non_zero = true;  // if not, they continue when a rank exits with a status other than 0
 
   bool dry_run = false;  // print what would run, and start nothing
+  bool doctor = false;   // test the hosts, and do not run the program
   std::vector<std::string> program;
 };
+
+// Returns the absolute path of the folder in which the ranks start.
+std::string folder_of(const RunOptions& options);
 
 // Returns the options. If the command must end at once (--help or a wrong option), prints the help or the
 // error and returns the exit status instead.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sys/socket.h>
+#include <tools/run/link.pb.h>
 
 #include <tutti/config_values.h>
 #include <tutti/types.h>
@@ -11,7 +12,6 @@
 
 #include "core/shown.h"
 #include "tools/command_line.h"
-#include "tools/run/link.pb.h"
 #include "tools/run/link_limits.h"
 #include "tools/run/task_record.h"
 
@@ -158,10 +158,7 @@ bool RemoteAgent::handle(const record::FromAgent& record) {
     case record::FromAgent::kHello:
       return take_hello(record.hello());
     case record::FromAgent::kMet:
-      if (state_ != State::meeting) return false;
-      state_ = State::met;
-      events_.on_met(*this, record.met());
-      return true;
+      return take_met(record.met());
     case record::FromAgent::kStarted:
       if (state_ != State::starting_ranks) return false;
       state_ = State::running;
@@ -202,6 +199,15 @@ bool RemoteAgent::take_hello(const record::Hello& hello) {
   processors_ = static_cast<int>(hello.processors());
   state_ = State::up;
   events_.on_up(*this);
+  return true;
+}
+
+bool RemoteAgent::take_met(const record::Met& met) {
+  const auto is_port = [](std::uint32_t port) { return port > 0 && port <= 65535; };
+  if (state_ != State::meeting || !parse_address(met.address(), 0)) return false;
+  if (!is_port(met.store_port()) || !is_port(met.master_port())) return false;
+  state_ = State::met;
+  events_.on_met(*this, met);
   return true;
 }
 

@@ -97,6 +97,7 @@ class RemoteAgent final : private StarterEvents, private LinkEvents {
   // Each returns whether such a record may come now and says something sensible.
   bool handle(const record::FromAgent& record);
   bool take_hello(const record::Hello& hello);
+  bool take_met(const record::Met& met);
   bool take_problem(const record::Problem& problem);
   bool take_output(const record::Output& output);
   bool take_exit(const record::Exit& exit);

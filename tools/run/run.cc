@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "tools/command_line.h"
+#include "tools/doctor/doctor.h"
+#include "tools/run/dry_run.h"
 #include "tools/run/guard.h"
 #include "tools/run/job.h"
 #include "tools/run/standard_streams.h"
@@ -45,6 +47,8 @@ int run_command(const Arguments& arguments) {
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   const RunOptions& options = std::get<RunOptions>(parsed);
   choose_interfaces(options);
+  if (options.dry_run) return dry_run(options);
+  if (options.doctor) return doctor::examine(options, {});
   return launch(options);
 }
 

@@ -9,8 +9,8 @@
 namespace tutti::tools {
 namespace {
 
-// A `Spelling` is an option of mpirun or Hydra, without its dashes, and what it is here: an option, an option
-// with its value, or nothing if it has no effect.
+// A `Spelling` is an option of mpirun, Hydra or horovodrun, without its dashes, and what it is here: an
+// option, an option with its value, or nothing if it has no effect.
 struct Spelling {
   std::string_view name;
   std::string_view option;
@@ -21,6 +21,7 @@ constexpr Spelling spellings[] = {
     {"n", "-n"},
     {"np", "-n"},
     {"c", "-n"},
+    {"num-proc", "-n"},
     {"hostfile", "--hostfile"},
     {"machinefile", "--hostfile"},
     {"f", "--hostfile"},
@@ -42,8 +43,10 @@ constexpr Spelling spellings[] = {
     {"wdir", "--wdir"},
     {"wd", "--wdir"},
     {"prefix", "--prefix"},
+    {"p", "--ssh-port"},
     {"tag-output", "--tag-output"},
     {"timestamp-output", "--timestamp-output"},
+    {"prefix-output-with-timestamp", "--timestamp-output"},
     {"output-filename", "--output-filename"},
     {"merge-stderr-to-stdout", "--merge-stderr-to-stdout"},
     {"enable-recovery", "--enable-recovery"},
@@ -52,6 +55,11 @@ constexpr Spelling spellings[] = {
     {"q", ""},
     {"quiet", ""},
     {"report-bindings", ""},
+    {"display-map", ""},
+    {"display-allocation", ""},
+    {"verbose", ""},
+    {"gloo", ""},
+    {"mpi", ""},
 };
 
 std::string_view without_dashes(std::string_view word) {
@@ -105,6 +113,7 @@ class Translator {
     if (name == "mca" || name == "gmca") return parameter(word);
     if (name == "genv") return variable(word);
     if (name == "genvlist") return variables(word);
+    if (name == "network-interface" || name == "network-interfaces") return interfaces(word);
     if (const Spelling* spelling = find_spelling(name)) {
       spelled(*spelling);
     } else if (!spelled_with_value(name)) {
@@ -181,6 +190,13 @@ class Translator {
   Status variables(const std::string& word) {
     if (next_ == words_.size()) return mistake(word + " needs NAME,NAME...");
     for (const std::string& name : parse_list(words_[next_++])) add("-x", name);
+    return {};
+  }
+
+  // Translates --network-interface NAME,NAME...
+  Status interfaces(const std::string& word) {
+    if (next_ == words_.size()) return mistake(word + " needs NAME,NAME...");
+    result_.socket_ifname = "=" + words_[next_++];
     return {};
   }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+
+#include "tools/run/slurm_job.h"
 
 namespace tutti::tools {
 namespace {
@@ -11,11 +14,22 @@ const std::string replace_shell = "exec";
 // Without these options, ssh would forward X11, read the launcher's input, and ask questions that nobody can
 // answer.
 const std::vector<std::string> unattended = {"-x", "-n", "-o", "BatchMode=yes"};
+// The step shares the job's processors and memory with other steps. Its only task is the agent, which is not
+// tied to some of the processors, needs no MPI, and passes its environment on to the ranks.
+const std::vector<std::string> agent_step = {"srun",       "--overlap",       "--nodes=1",   "--ntasks=1",
+                                             "--mpi=none", "--cpu-bind=none", "--export=ALL"};
 
-// Returns the word in a form that any login shell takes as this one word.
+void append(std::vector<std::string>& words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
 std::string shell_word(const std::string& word) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@+:,./-_";
-  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return word;
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@+:,./-_=";
+  // A shell may take `=` at the beginning of a word for something else.
+  if (!word.empty() && word.front() != '=' && word.find_first_not_of(plain) == word.npos) return word;
   std::string quoted = "'";
   for (const char character : word) {
     if (character == '\'') {
@@ -27,12 +41,6 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-void append(std::vector<std::string>& words, const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-}
-
-}  // namespace
-
 std::vector<std::string> StartCommand::words(const std::string& host, const std::string& user,
                                              const std::vector<std::string>& words) const {
   std::vector<std::string> result;
@@ -40,7 +48,11 @@ std::vector<std::string> StartCommand::words(const std::string& host, const std:
     case Way::here:
       return words;
     case Way::srun:
-      result = {"srun", "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=" + host};
+      result = agent_step;
+      result.push_back("--nodelist=" + host);
+      if (const auto found = gpus.find(host); found != gpus.end()) {
+        result.push_back("--gres=gpu:" + std::to_string(found->second));
+      }
       append(result, words);
       return result;
     case Way::ssh:
@@ -57,6 +69,10 @@ std::vector<std::string> StartCommand::words(const std::string& host, const std:
   result.push_back(replace_shell);
   std::ranges::transform(words, std::back_inserter(result), shell_word);
   return result;
+}
+
+Environment StartCommand::environment(Environment own) const {
+  return way == Way::srun ? without_srun_options(std::move(own)) : own;
 }
 
 std::string trial_by_hand(const std::vector<std::string>& command) {

@@ -45,6 +45,8 @@ constexpr std::string_view refusals[] = {"Permission denied (", "Host key verifi
 // Loaders (of glibc, of musl) write one of these if a shared library is missing.
 constexpr std::string_view loader_errors[] = {"error while loading shared libraries",
                                               "Error loading shared library"};
+// srun itself waits while a step may become possible later.
+constexpr std::string_view srun_refusals[] = {"Unable to create step for job", "srun: fatal: "};
 constexpr std::string_view agent_error = "tutti agent: ";
 
 // Returns a handler that calls `act`, unless the starter, or what was being waited for, is gone by then.
@@ -89,6 +91,10 @@ std::string known_failure(const StarterTask& task, ExitStatus status, const Line
     const std::string refusal = from_first_of(said, refusals);
     if (refusal.empty()) return {};
     return host + ": " + refusal + "\n  To see what is wrong, try: " + trial_by_hand(task.command);
+  }
+  if (task.tool == "srun") {
+    const std::string refusal = from_first_of(said, srun_refusals);
+    if (!refusal.empty()) return with_lines(host + ": srun has failed:", said);
   }
   if (status.code == exit_not_found) {
     const std::string missing_library = from_first_of(said, loader_errors);
@@ -157,15 +163,14 @@ void Starter::run_command() {
   noise_ = 0;
   has_secret_ = false;
 
-  const Environment environment = environment_of_process();
-  const std::string search_path = search_path_of(environment);
+  const std::string search_path = search_path_of(task_.environment);
   FoundProgram program = find_program(task_.command.front(), search_path);
-  if (program.problem == 0) program.problem = spawn_command(program.path, environment);
+  if (program.problem == 0) program.problem = spawn_command(program.path);
   if (program.problem == 0) return;
   fail("host " + task_.host + ": " + cannot_start(task_.command.front(), program, search_path).message);
 }
 
-int Starter::spawn_command(const std::string& path, const Environment& environment) {
+int Starter::spawn_command(const std::string& path) {
   Descriptor ours[2];
   Descriptor theirs[2];
   const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -173,7 +178,7 @@ int Starter::spawn_command(const std::string& path, const Environment& environme
   SpawnRequest request;
   request.path = path;
   request.arguments = task_.command;
-  request.environment = to_strings(environment);
+  request.environment = to_strings(task_.environment);
   request.input = nothing.get();
   request.output = theirs[0].get();
   request.error = theirs[1].get();

@@ -46,6 +46,7 @@ struct StarterTask {
   bool tries_again = true;           // false for an agent on this machine
   Deadline deadline;
   SpawnDefaults defaults = SpawnDefaults::of_this_process();  // for the command
+  Environment environment = environment_of_process();         // of the command
 };
 
 // A `Starter` runs the command that starts a host's agent, reads the agent's secret from the command's
@@ -83,7 +84,7 @@ class Starter final {
 
   void run_command();
   // Returns 0 or an errno.
-  int spawn_command(const std::string& path, const Environment& environment);
+  int spawn_command(const std::string& path);
   void await_exit();
   void await_output(Pipe& pipe);
   bool read_some(Pipe& pipe);

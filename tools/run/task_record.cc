@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "tools/run/link.pb.h"
+#include <tools/run/link.pb.h>
 
 namespace tutti::tools {
 namespace {

@@ -1,14 +1,12 @@
 #include "tools/run/visit.h"
 
 #include <chrono>
-#include <cstdlib>
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "core/descriptor.h"
-#include "rendezvous/launch/environment.h"
 #include "tools/run/environment.h"
 
 namespace tutti::tools {
@@ -18,15 +16,15 @@ constexpr std::chrono::seconds longest_visit(5);
 
 }  // namespace
 
-Visit::Visit(const std::vector<std::string>& command, const SpawnDefaults& defaults)
+Visit::Visit(const std::vector<std::string>& command, const Environment& environment,
+             const SpawnDefaults& defaults)
     : deadline_(Deadline::after(longest_visit)) {
-  const char* path = std::getenv("PATH");
-  const FoundProgram program = find_program(command.front(), path == nullptr ? "" : path);
+  const FoundProgram program = find_program(command.front(), search_path_of(environment));
   const Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (program.problem != 0 || !nothing) return;
   pid_ = spawn({.path = program.path,
                 .arguments = command,
-                .environment = to_strings(environment_of_process()),
+                .environment = to_strings(environment),
                 .input = nothing.get(),
                 .output = nothing.get(),
                 .error = nothing.get()},

@@ -7,6 +7,7 @@
 
 #include <tutti/deadline.h>
 
+#include "rendezvous/launch/launch.h"
 #include "tools/run/spawn.h"
 
 namespace tutti::tools {
@@ -16,7 +17,8 @@ namespace tutti::tools {
 class Visit {
  public:
   // Starts the command. If that fails, the visit is over.
-  Visit(const std::vector<std::string>& command, const SpawnDefaults& defaults);
+  Visit(const std::vector<std::string>& command, const Environment& environment,
+        const SpawnDefaults& defaults);
   // Kills the command if it still runs.
   ~Visit();
   Visit(const Visit&) = delete;

@@ -81,14 +81,15 @@ struct Api {
   Outcome (*MemHostGetDevicePointer)(Address* address, void* memory, unsigned flags);
 };
 
-// Finds the driver: the library that `path` names, or if it is empty, the one that this process has loaded or
-// that the system finds. The result is the same for the whole life of the process. Fails with `unsupported`
-// if there is no driver, or if it is older than CUDA 11.7. Does not initialize the driver: that is slow, and
-// afterwards no forked child can use CUDA. `Device::open` initializes it. Any thread may call.
+// Finds the driver. If `path` is not empty, it names the driver's library. Otherwise the library is the one
+// that this process has loaded, or else the one that the system finds. The result is the same for the whole
+// life of the process. Fails with `unsupported` if there is no driver, or if it is older than CUDA 11.7. Does
+// not initialize the driver, since initializing is slow, and after it no forked child can use CUDA.
+// `Device::open` initializes it. Any thread may call.
 Result<const Api*> load(const std::string& path);
 
-// Returns ok, or an error with what was attempted and the driver's name and words for the error:
-// `resource_exhausted` if memory has run out, and otherwise `aborted`.
+// Returns ok, or an error that says what was attempted, and contains the driver's name and text for the
+// outcome. The code is `resource_exhausted` if memory has run out, and otherwise `aborted`.
 Status status_of(const Api& api, Outcome outcome, const char* attempt);
 
 }  // namespace tutti::cuda

@@ -17,7 +17,7 @@ class Device {
  public:
   // Initializes the driver, unless that has been done. `number` is the device's number in CUDA. Fails with
   // `unsupported` if the driver finds no device at all, and with `invalid_argument` if it does not find this
-  // one.
+  // device.
   static Result<std::unique_ptr<Device>> open(const Api& api, int number);
   ~Device();
   Device(const Device&) = delete;
@@ -53,12 +53,11 @@ class Device {
   Context context_ = nullptr;
 };
 
-// Returns the compute capability of each device, such as 90 for 9.0. Does not initialize the driver: if the
-// program has not done so, fails with `unsupported`.
+// Returns the compute capability of each device, such as 90 for 9.0. Does not initialize the driver. If the
+// program has not initialized it, fails with `unsupported`.
 Result<std::vector<int>> capabilities(const Api& api);
 
-// The device of a handle below must be `Current` when one of its functions is called, its destructor
-// included.
+// When a function of a handle below is called, or its destructor runs, the handle's device must be `Current`.
 
 // A `Stream` does not wait for the default stream, nor the default stream for it.
 class Stream {
@@ -77,8 +76,9 @@ class Stream {
 };
 
 // Returns `unsupported` if a stream is being captured into a graph, and `invalid_argument` if there is no
-// such stream. The capture remains valid. If a stream of tutti waited for an event of such a stream, it would
-// be captured, too, and its events could not be queried. The stream's device must be `Current`.
+// such stream. The capture remains valid. If a stream of tutti waited for an event of a captured stream,
+// tutti's stream would be captured, too, and its events could not be queried. The stream's device must be
+// `Current`.
 Status refuse_capture(const Api& api, StreamHandle stream);
 // Does what `Offload::can_follow` does.
 Status can_follow(const Api& api, void* stream, Memory memory);

@@ -12,8 +12,8 @@ namespace tutti::cuda {
 // A `Word` is a number in pinned memory that only grows. Streams can wait until it has reached a value.
 // Unlike an event, a word can be waited for before the work in question is in any stream.
 //
-// A stream may still wait when the `Word` has been destroyed. So its memory is never freed. The next `Word`
-// in the same place counts on from where this one ended, and lets such a stream go on.
+// A stream may still wait when the `Word` has been destroyed. So the memory of words is never freed. The next
+// `Word` in the same place counts on from where this one ended, and lets such a stream go on.
 class Word {
  public:
   // Takes a word that is free, or makes new ones. The device must be `Current`. Any thread may call.

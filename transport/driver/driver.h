@@ -21,8 +21,8 @@ struct DriverTask;
 class Pollable;
 
 // The `Driver` makes all progress. It has a baton, a lock that one thread at a time holds. That thread
-// drives: it polls and calls handlers. All other threads hand work over to it, or wait. There is one driver
-// for each `init`.
+// drives: it polls and calls handlers. All other threads hand work over to the driving thread, or wait. There
+// is one driver for each `init`.
 //
 // A waiting caller takes the baton and drives on its own thread, so that no other thread is involved on the
 // latency path. A background thread drives when no caller has driven for a time (`DriverOptions::grace`). It

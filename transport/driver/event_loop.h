@@ -17,8 +17,9 @@ class EventLoop {
   virtual ~EventLoop() = default;
 
   // Calls `handler` whenever one of `events` (epoll's flags) happens to the descriptor. The handler does not
-  // learn which descriptor is ready. So each descriptor needs its own handler, unless they are
-  // watched for different events: then the events with which the handler is called tell them apart.
+  // learn which descriptor is ready. So each descriptor needs its own handler. There is one exception:
+  // descriptors that are watched for different events may share a handler, which tells them apart by the
+  // events.
   virtual Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) = 0;
   // Changes the events or the handler of a descriptor that is watched.
   virtual void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) = 0;

@@ -13,10 +13,10 @@
 #include "transport/driver/wait_queue.h"
 
 // `Driver::State` is what the driver's threads share. No wake-up gets lost: a thread that is about to sleep
-// first announces it (`sleepers`, `dozing`, `background`), then checks again for work and for the baton. A
-// thread that makes work or drops the baton does so first, then checks for sleepers. All of these accesses
-// are sequentially consistent operations, without fences, so at least one of the two threads always sees what
-// the other has done.
+// first announces it (`sleepers`, `dozing`, `background`), then checks again for work and for the baton.
+// Another thread first makes work or drops the baton, and then checks for sleepers. All of these accesses are
+// sequentially consistent operations, without fences, so at least one of the two threads always sees what the
+// other has done.
 namespace tutti {
 
 // A `BackgroundState` says what the background thread does.

@@ -32,7 +32,7 @@ class Commons {
   // Refuses the memory to all members, because one of them wants another size, has waited too long or has
   // cancelled its request. Only the first reason counts. Does nothing if all members have asked already.
   void refuse(const Status& why);
-  // Returns ok if all members have asked, or why the memory was refused; nothing as long as neither is so.
+  // Returns ok if all members have asked, or why the memory was refused. Until then, returns nothing.
   std::optional<Status> outcome() const;
 
  private:

@@ -52,7 +52,7 @@ class Listener final : public DescriptorHandler, public Timer {
   int descriptor() const { return socket_.get(); }
   // Starts accepting connections, as rank `self`.
   Status start(int self);
-  // Closes all strangers, and accepts no more connections. The destructor does so too, and also closes the
+  // Closes all strangers, and accepts no more connections. The destructor does the same, and also closes the
   // socket. So peers whose connections still wait in the socket's queue learn that nobody will accept them.
   void stop();
 
@@ -97,8 +97,8 @@ class Port {
   // connection at once, and sets `error` to a value other than EAGAIN and the errors of scarcity
   // (`is_scarcity`).
   virtual Descriptor accept(int listener, int& error) const;
-  // Reads into `place` what has arrived of the hello, and no byte after it. Returns how many bytes it read,
-  // or zero with an error, as ByteStream does. EBADMSG means that this cannot be a hello.
+  // Reads the bytes of the hello that have arrived into `place`, and no byte after the hello. Returns how
+  // many bytes it read, or zero with an error, as ByteStream does. EBADMSG means that this cannot be a hello.
   virtual std::size_t read(Guest& guest, std::span<std::byte> place, int& error) const;
 };
 

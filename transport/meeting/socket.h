@@ -18,9 +18,9 @@ namespace tutti::meeting {
 Result<Descriptor> listen_on(const std::string& who, const std::string& host, std::uint16_t first_port,
                              std::uint16_t last_port, const std::function<void(int)>& prepare = {});
 
-// Accepts the next connection of a non-blocking listening socket. The connection is non-blocking, too. If
-// none is waiting, `error` is EAGAIN. If `is_scarcity(error)`, connections wait in the kernel until this
-// process has room for them. Any other error concerns only a connection that has ended already.
+// Accepts the next connection of a non-blocking listening socket. The connection is non-blocking, too. If no
+// connection is waiting, `error` is EAGAIN. If `is_scarcity(error)`, connections wait in the kernel until
+// this process has room for them. Any other error concerns only a connection that has ended already.
 Descriptor accept_next(int listener, int& error);
 
 // Returns whether an errno value means a lack of descriptors or memory, so that another attempt a little

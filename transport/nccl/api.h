@@ -105,15 +105,16 @@ struct Api {
   Outcome (*MemFree)(void* memory);
 };
 
-// Finds NCCL: the library that `path` names, or if it is empty, the one that this process has loaded or that
-// the system finds. Fails with `unsupported` if there is no NCCL or if it is older than 2.14. Any thread may
-// call.
+// Finds NCCL. If `path` is not empty, it names NCCL's library. Otherwise the library is the one that this
+// process has loaded, or else the one that the system finds. Fails with `unsupported` if there is no NCCL or
+// if it is older than 2.14. Any thread may call.
 Result<Api> load(const std::string& path);
 
 // Returns a version as text, such as "2.27.5".
 std::string to_string(int version);
 
-// Returns ok, or `aborted` with what was attempted and NCCL's words for the error. `comm` may be null.
+// Returns ok, or an error `aborted` that says what was attempted, and contains NCCL's text for the outcome.
+// `comm` may be null.
 Status status_of(const Api& api, Outcome outcome, const char* attempt, Comm comm);
 
 }  // namespace tutti::nccl

@@ -27,8 +27,9 @@ class Group {
  public:
   explicit Group(const Member& member) : member_(member) {}
 
-  // Hands the calls to NCCL. Sets `launched` to whether NCCL has put all of them into the stream. If not, it
-  // does so in the background, and nothing else may be put into the stream until then.
+  // Hands the calls to NCCL. Sets `launched` to whether NCCL has put all of them into the stream. If it has
+  // not, NCCL puts them there in the background, and until it has done that, nothing else may be put into the
+  // stream.
   Status start(std::span<const Call> calls, bool& launched);
   // Gives back what was needed for the calls. NCCL must have put them into the stream.
   Status finish();

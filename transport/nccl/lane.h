@@ -35,7 +35,7 @@ class Lane {
 
   // --- `mutex` must be held ---
 
-  // Lets `user` launch a group, when it is its turn.
+  // Lets `user` launch a group as soon as its turn comes.
   void queue(User& user);
   // Returns whether the lane waits for this user, because its `launch` returned false.
   bool waits_for(const User& user) const { return launches_ == &user; }
@@ -51,7 +51,7 @@ class Lane {
   const std::unique_ptr<cuda::Device> device_;
   std::mutex mutex_;
   std::deque<User*> turns_;   // one for each group that waits
-  User* launches_ = nullptr;  // the one that the lane waits for
+  User* launches_ = nullptr;  // the user that the lane waits for
 };
 
 }  // namespace tutti::nccl

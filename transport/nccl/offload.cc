@@ -66,9 +66,10 @@ Status check_devices(OffloadPeers& peers, const cuda::Device& device) {
     const std::string host = peer->host + " " + peer->boot_id + " " + Facts(*peer).host;
     const auto [first, is_new] = users.try_emplace(address + " " + host, peer);
     if (is_new) continue;
-    return Status(Code::invalid_argument, first->second->describe() + " and " + peer->describe() +
-                                              " use the same device, " + address +
-                                              "; NCCL needs a device for each rank");
+    return Status(Code::invalid_argument,
+                  first->second->describe() + " and " + peer->describe() + " use the same device, " +
+                      address + "; NCCL needs a device for each rank",
+                  peer->rank);
   }
   return {};
 }

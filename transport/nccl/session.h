@@ -24,12 +24,12 @@
 
 namespace tutti::nccl {
 
-// A `Session` is this rank's end of an NCCL communicator. It has a stream of its own, and a thread that ends
-// the communicator, since that may block.
+// A `Session` is this rank's end of an NCCL communicator. It has a stream of its own. It also has a thread
+// that ends the communicator, since ending it may block.
 class Session final : public OffloadSession, private Lane::User, private Regions::User {
  public:
-  // Makes a session without an NCCL communicator. Fails with `resource_exhausted` if there is no thread for
-  // it, since nothing could end the communicator then.
+  // Makes a session that has no NCCL communicator yet. Fails with `resource_exhausted` if the session's
+  // thread cannot be started, since without the thread nothing could end the communicator.
   static Result<std::unique_ptr<Session>> create(const Api& api, std::shared_ptr<Lane> lane,
                                                  std::shared_ptr<Regions> regions, int rank, int size);
   ~Session() override;
@@ -81,14 +81,16 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   // Called when NCCL has put the job into the stream. Records the job's event `over` there, and moves the job
   // to `running_`.
   Status finish(Job& job);
-  // Returns the error if NCCL's outcome ends the session now. A remote error does so only later: it is kept
-  // in `remote_error_`, and until it counts, nothing more is launched.
+  // Returns the error, if NCCL's outcome ends the session now. If the outcome is a remote error, returns ok,
+  // and keeps the error in `remote_error_`: it ends the session some time later, and until then nothing more
+  // is launched.
   Status judge(Outcome outcome, const Status& error);
   // Returns NCCL's error, if there is one. Sets `ready` to whether NCCL has put everything into the stream.
   Status ask(bool& ready);
   // Asks whether NCCL has put the job in `launching_` into the stream. If so, calls `finish`.
   Status drive_launch();
-  // Launches a job whose turn came when too many were in the stream, if there is one and room for it.
+  // A job may wait although its turn has come, because too many jobs were in the stream at that time.
+  // Launches such a job, if the stream has room by now.
   void launch_postponed();
   // Moves jobs that have ended to `ended`.
   Status reap(Jobs& ended);
@@ -112,7 +114,7 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   const std::shared_ptr<Regions> regions_;
   std::unique_ptr<cuda::Stream> stream_;
   Member member_;                           // constant once `connect` has returned
-  std::atomic<std::size_t> open_calls_{0};  // that have not been reported
+  std::atomic<std::size_t> open_calls_{0};  // calls that have not been reported
 
   // The lane's lock guards the following members.
   std::unique_ptr<cuda::Word> word_;  // the number of the last job that has ended

@@ -56,8 +56,8 @@ class Offload {
     return std::unique_ptr<RegisteredMemory>();
   }
   // Allocates zeroed memory of a device, and registers it as `add_memory` does. Fails with `unsupported` if
-  // the library has no memory of such a device, and with `resource_exhausted` if none is left. It may wait
-  // for the device, so the calling thread must not drive.
+  // the library has no memory of such a device, and with `resource_exhausted` if no memory is left. It may
+  // wait for the device, so the calling thread must not drive.
   virtual Result<std::unique_ptr<AllocatedMemory>> allocate(std::size_t, Memory) {
     return Status(Code::unsupported, "it has no memory of devices");
   }

@@ -22,8 +22,8 @@ struct Context : TransportContext {
   // `bell_of_rank` is closed. Returns null if the descriptor is not a bell.
   SharedRope rope_of(int rank, Descriptor bell_of_rank) { return keep(ropes[rank], std::move(bell_of_rank)); }
   // Does the same for a descriptor that the leader of a segment has handed over as the bell of `rank`. The
-  // leader may be wrong. So the rope for this bell is used only for segments, and not at all if `rank` itself
-  // has handed over a bell.
+  // leader may be wrong, so a bell from a leader is used for segments only. If `rank` itself has handed over
+  // a bell, the rope for that bell is returned instead.
   SharedRope rope_by_hearsay(int rank, Descriptor bell) {
     if (SharedRope own = ropes[rank].lock()) return own;
     return keep(hearsay[rank], std::move(bell));

@@ -29,8 +29,8 @@ class Cutting {
   // The counts of `call` need not be valid any longer than the constructor.
   Cutting(const Call& call, int rank, int size, std::size_t piece_bytes);
 
-  // Returns how many pieces this rank's blocks need. This is the number of pieces if all ranks know all
-  // counts. Otherwise the number is the largest that any rank returns.
+  // Returns how many pieces this rank's blocks need. If all ranks know all counts, the call has this many
+  // pieces. Otherwise it has the largest number of pieces that any rank needs.
   std::uint64_t own_pieces() const { return own_pieces_; }
   bool all_know_counts() const { return all_know_counts_; }
 

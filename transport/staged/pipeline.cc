@@ -50,8 +50,9 @@ Status Pipeline::allocate() {
 
 void Pipeline::fail(const Status& why) {
   if (!failure_.ok()) return;
-  failure_ = why.with_context("CUDA device " + std::to_string(device_.number()));
-  host_.abort(Status(failure_.code(), here_ + ": " + failure_.message(), world_rank_));
+  const std::string where = here_ + ": CUDA device " + std::to_string(device_.number()) + ": ";
+  failure_ = Status(why.code(), where + why.message(), world_rank_);
+  host_.abort(failure_);
 }
 
 void Pipeline::give_up(const Status& why) {

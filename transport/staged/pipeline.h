@@ -40,7 +40,8 @@ class Pipeline {
                                                   const PeerInfo& self, std::size_t piece_bytes);
 
   bool has_room() const { return started_ - ended_ < slots_.size(); }
-  // Starts the next piece of a call; or if its number of pieces is not known, the agreement on that number.
+  // Starts the next piece of a call. If the call's number of pieces is not known yet, starts the agreement on
+  // that number instead.
   void start(StagedCall& call);
   // Moves on what can move on. Returns whether anything did.
   bool advance();

@@ -57,7 +57,7 @@ class Session final : public OffloadSession {
   std::unique_ptr<HostCalls> host_;
   std::unique_ptr<cuda::Word> word_;  // counts the calls that have ended
   std::unique_ptr<Pipeline> pipeline_;
-  std::atomic<std::size_t> open_calls_{0};  // that have not been reported
+  std::atomic<std::size_t> open_calls_{0};  // calls that have not been reported
   std::mutex mutex_;                        // guards the next two members
   Calls new_calls_;
   std::uint32_t last_number_ = 0;

@@ -40,7 +40,7 @@ struct StreamLimits {
   std::uint32_t fragment;
 
   // The receiver may hold back up to half of the credit window before it returns any credit. An eager message
-  // may cost at most the other half, or it could wait for credit forever.
+  // may cost at most the other half. Otherwise it could wait for credit forever.
   explicit StreamLimits(const MessageLimits& limits)
       : eager(limits.eager),
         credit(std::max(limits.credit, min_credit)),

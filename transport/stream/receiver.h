@@ -69,7 +69,7 @@ class StreamReceiver {
   void end_writes();
 
  private:
-  // `ending`: the receive has failed, and ends when the peer no longer writes into its memory.
+  // `ending`: the receive has failed, and ends when the peer no longer writes into the receive's memory.
   enum class State : std::uint8_t { free, announced, claimed, dropped, ending };
   // `Granted` says for which part of a message this rank has granted memory, and where the peer may write
   // that part.

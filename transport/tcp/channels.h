@@ -14,7 +14,8 @@ class Channel;
 // `Channels` lists the channels of one tcp transport, and those among them that the transport must serve when
 // it is polled.
 struct Channels {
-  // Every poll reads the busy channels. With more of them than this, that would cost more than it saves.
+  // Every poll reads the busy channels. With more busy channels than this, reading them would cost more than
+  // it saves.
   static constexpr std::size_t max_busy = 4;
   struct Busy {
     Channel* channel;

@@ -11,8 +11,8 @@ namespace tutti::tcp {
 
 // `Congestion` chooses the kernel's congestion control for each connection. Within a host and on a private
 // network, probing the path for its capacity only costs time: BBR's pacing halves the speed of loopback. In
-// these two cases `Congestion` chooses Reno, if the system permits it. In all others it keeps the system's
-// choice.
+// these two cases `Congestion` chooses Reno, if the system permits it. In all other cases it keeps the
+// system's choice.
 class Congestion {
  public:
   // If `setting` is empty, the choice is as described above. If `setting` is "system", nothing is changed.

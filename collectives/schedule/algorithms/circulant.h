@@ -10,8 +10,8 @@
 namespace tutti {
 
 // Combines block i of the inputs of all ranks into `result` on rank i. `work` has room for all blocks, and
-// holds partial sums. It may be the output, and `result` may be this rank's block of it. Needs a commutative
-// operation. Cost: ceil(log2 p) rounds; (p-1)/p of the vector is sent and combined.
+// holds partial sums. `work` may be the output, and `result` may be this rank's block of `work`. Needs a
+// commutative operation. Cost: ceil(log2 p) rounds; (p-1)/p of the vector is sent and combined.
 void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Blocks& blocks,
                               const Slice& work, const Slice& result);
 

@@ -92,6 +92,17 @@ def test_example_train_digits():
     assert "all 4 ranks hold bitwise equal weights" in run_example("train_digits.py", 4)
 
 
+@pytest.mark.parametrize("backend", ["tutti", "tcp"])
+def test_example_train_digits_by_its_options(tmp_path, backend):
+    command = [sys.executable, str(EXAMPLES / "train_digits.py"), "--world-size", "2", "--backend", backend,
+               "--init-method", f"file://{tmp_path}/meet"]
+    ranks = [subprocess.Popen([*command, "--rank", str(rank)], env=ENVIRONMENT, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) for rank in range(2)]
+    outcomes = [finish(rank) for rank in ranks]
+    assert [outcome[0] for outcome in outcomes] == [0, 0], outcomes
+    assert "all 2 ranks hold bitwise equal weights" in outcomes[0][1]
+
+
 @pytest.mark.parametrize("name", [name for name in dir(tutti) if name.endswith("Error")])
 def test_exceptions(name):
     kind = getattr(tutti, name)

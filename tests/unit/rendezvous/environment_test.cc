@@ -291,20 +291,19 @@ TEST(Environment, Slurm) {
   expect_launch(found(with(step, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 3, 4, "tcp://m:5");
   expect_launch(found(with(step, {{"SLURM_STEP_NUM_TASKS", "9"}, {"MASTER_PORT", "5"}})), 3, 9,
                 "tcp://n03:5");
+  // The shell of `salloc` is such a step, and its programs are no ranks of the job.
+  expect_launch(found(with(step, {{"SLURM_STEP_ID", "4294967290"}})), 0, 1, "none");
+  EXPECT_SAYS(
+      error(with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}})),
+      "SLURM_PROCID and SLURM_NTASKS are set but MASTER_ADDR is not (MASTER_ADDR=HOST_OF_RANK_0 srun");
+  expect_launch(found(with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}, {"MASTER_ADDR", "m1"}})), 3, 4,
+                "tcp://m1:" + std::to_string(slurm_port("77", "1")));
+  expect_launch(found(with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}, {"SLURM_STEP_NODELIST", "m1"}})), 3, 4,
+                "tcp://m1:" + std::to_string(slurm_port("77", "1")));
   expect_launch(found(with(step, {{"SLURM_STEP_NODELIST", ""},
                                   {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.9"},
                                   {"MASTER_PORT", "5"}})),
                 3, 4, "tcp://10.0.0.9:5");
-}
-
-TEST(Environment, SlurmWithRanksOnHostsThatTheUserChooses) {
-  const Environment chosen = with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}});
-  EXPECT_SAYS(error(chosen), "MASTER_ADDR is not (the host of rank 0; srun --mpi=pmi2");
-  expect_launch(found(with(chosen, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 3, 4, "tcp://m:5");
-  expect_launch(found(with(chosen, {{"SLURM_STEP_NODELIST", "m1"}, {"MASTER_PORT", "5"}})), 3, 4,
-                "tcp://m1:5");
-  expect_launch(found(with(step, {{"SLURM_DISTRIBUTION", "cyclic"}, {"MASTER_PORT", "5"}})), 3, 4,
-                "tcp://n03:5");
 }
 
 TEST(Environment, SlurmNodeLists) {

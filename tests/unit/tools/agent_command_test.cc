@@ -34,7 +34,7 @@ class AgentCommand : public testing::Test {
     auto opened = Callback::open(loop_, {&loopback_address, 1}, "job 5",
                                  [this](std::uint32_t host, meeting::Connection connection) {
                                    EXPECT_EQ(host, 2u);
-                                   launcher_ = test::LinkPeer(std::move(connection));
+                                   launcher_ = test::PlayedLauncher(std::move(connection));
                                    called_ = true;
                                  });
     ASSERT_TRUE(opened.ok()) << opened.status().message();
@@ -116,7 +116,7 @@ class AgentCommand : public testing::Test {
   asio::io_context io_{1};
   AsioLoop loop_{io_};
   std::unique_ptr<Callback> callback_;
-  test::LinkPeer launcher_;
+  test::PlayedLauncher launcher_;
   Descriptor out_;
   bool called_ = false;
   pid_t agent_ = -1;

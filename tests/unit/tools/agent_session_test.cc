@@ -94,7 +94,7 @@ class AgentSessionTest : public testing::Test {
       _exit(session.run());
     }
     close(ends[1]);
-    launcher_ = test::LinkPeer(meeting::Connection(Descriptor(ends[0])));
+    launcher_ = test::PlayedLauncher(meeting::Connection(Descriptor(ends[0])));
     const auto hello = launcher_.receive();
     ASSERT_TRUE(hello && hello->has_hello());
     EXPECT_GE(hello->hello().processors(), 1u);
@@ -145,7 +145,7 @@ class AgentSessionTest : public testing::Test {
   }
 
   pid_t agent_ = -1;
-  test::LinkPeer launcher_;
+  test::PlayedLauncher launcher_;
   std::map<std::uint32_t, std::string> output_;
   std::map<std::uint32_t, record::Exit> exits_;
   std::uint64_t taken_ = 0;

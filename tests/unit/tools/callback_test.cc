@@ -358,6 +358,15 @@ TEST_F(CallbackTest, ListensOnTheSamePortOfSeveralAddresses) {
   expect_accepted(call);
 }
 
+TEST_F(CallbackTest, LeavesOutAddressesThatCannotBeUsed) {
+  const SocketAddress of_nobody = literal("192.0.2.1");
+  open({of_nobody, literal("127.0.0.1"), of_nobody});
+  EXPECT_THAT(callback_->endpoints(), ElementsAre(StartsWith("127.0.0.1:")));
+  const auto none = Callback::open(loop_, std::array{of_nobody}, "a job", on_agent());
+  EXPECT_EQ(none.status().code(), Code::invalid_argument);
+  EXPECT_THAT(none.status().message(), StartsWith("calls of agents: cannot listen on 192.0.2.1: "));
+}
+
 TEST_F(CallbackTest, ListensOnIPv6) {
   if (!test::has_ipv6_loopback()) GTEST_SKIP() << "this host has no IPv6 loopback";
   open({literal("::1")});

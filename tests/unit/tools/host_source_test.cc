@@ -14,6 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 using Way = StartCommand::Way;
 
 // These files exist in the tests.
@@ -120,9 +121,40 @@ TEST(HostSource, Slurm) {
   EXPECT_THAT(source({}, with(slurm_job, {{"SLURM_TASKS_PER_NODE", ""}})).hosts[0],
               (ListedHost{"n08", "", {}, {}}));
   EXPECT_THAT(source({}, with(slurm_job, {{"SLURM_STEP_ID", "0"}})).hosts, IsEmpty());
+  // The shell of `salloc` is such a step, on a node of the job.
+  EXPECT_THAT(source({}, with(slurm_job, {{"SLURM_STEP_ID", "4294967290"}})).hosts, SizeIs(3));
   RunOptions options;
   options.agent = "ssh";
   EXPECT_EQ(source(options, slurm_job).start_command.way, Way::ssh);
+}
+
+TEST(HostSource, GpusOfASlurmJob) {
+  using Gpus = std::map<std::string, int>;
+  const auto gpus = [](const Environment& more) {
+    return source({}, with(slurm_job, more)).start_command.gpus;
+  };
+  EXPECT_EQ(gpus({}), Gpus());
+  EXPECT_EQ(gpus({{"SLURM_GPUS_PER_NODE", "4"}, {"SLURM_GPUS_ON_NODE", "4"}}), Gpus());
+  EXPECT_EQ(gpus({{"SLURM_GPUS_PER_TASK", "1"}}), (Gpus{{"n08", 2}, {"n09", 2}, {"m", 1}}));
+  EXPECT_EQ(gpus({{"SLURM_GPUS_PER_TASK", "a100:2"}}), (Gpus{{"n08", 4}, {"n09", 4}, {"m", 2}}));
+  EXPECT_EQ(gpus({{"SLURM_GPUS_PER_TASK", "a100:1,v100:1"}}), (Gpus{{"n08", 4}, {"n09", 4}, {"m", 2}}));
+  EXPECT_EQ(gpus({{"SLURM_GPUS", "3"}, {"SLURM_NTASKS_PER_GPU", "2"}}),
+            (Gpus{{"n08", 1}, {"n09", 1}, {"m", 1}}));
+  EXPECT_EQ(gpus({{"SLURM_GPUS", "12"}, {"SLURM_GPUS_ON_NODE", "4"}}),
+            (Gpus{{"n08", 4}, {"n09", 4}, {"m", 4}}));
+  EXPECT_EQ(gpus({{"SLURM_GPUS", "12"}}), (Gpus{{"n08", 4}, {"n09", 4}, {"m", 4}}));
+  EXPECT_EQ(gpus({{"SLURM_GPUS", "2"}}), Gpus());
+  EXPECT_EQ(gpus({{"SLURM_GPUS_PER_TASK", "x"}}), Gpus());
+  EXPECT_EQ(gpus({{"SLURM_GPUS_PER_TASK", "1048576"}}).at("n08"), 1048576);
+}
+
+TEST(HostSource, AHeterogeneousJobOfSlurm) {
+  const Environment job = {{"SLURM_HET_SIZE", "2"}, {"SLURM_JOB_NODELIST_HET_GROUP_0", "n1"}};
+  EXPECT_THAT(error({}, job), HasSubstr("SLURM_HET_SIZE is set: tutti run cannot use"));
+  EXPECT_THAT(source({}, with(job, {{"SLURM_STEP_ID", "0"}})).hosts, IsEmpty());
+  RunOptions options;
+  options.hosts = {"gamma:4"};
+  EXPECT_THAT(source(options, job).hosts, SizeIs(1));
 }
 
 TEST(HostSource, WrongListsOfSlurm) {

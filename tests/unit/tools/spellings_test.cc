@@ -16,7 +16,7 @@ bool has_value(const std::string& option) {
   static const std::set<std::string> options = {
       "-n",       "-H",        "-N",     "-x",       "--hostfile",
       "--map-by", "--bind-to", "--wdir", "--prefix", "--output-filename",
-      "--lease"};
+      "--lease",  "--ssh-port"};
   return options.contains(option);
 }
 
@@ -32,11 +32,12 @@ Translation translated(const Arguments& words) {
 Status problem_with(const Arguments& words) { return translate(words, has_value).status(); }
 
 // Each spelling is followed by what it is here. The spellings have one dash; they work with two dashes, too.
-TEST(Spellings, OfMpirunAndHydra) {
+TEST(Spellings, OfMpirunHydraAndHorovodrun) {
   const std::pair<Arguments, Arguments> cases[] = {
       {{"-n", "4"}, {"-n", "4"}},
       {{"-np", "4"}, {"-n", "4"}},
       {{"-c", "4"}, {"-n", "4"}},
+      {{"-num-proc", "4"}, {"-n", "4"}},
       {{"-hostfile", "F"}, {"--hostfile", "F"}},
       {{"-machinefile", "F"}, {"--hostfile", "F"}},
       {{"-f", "F"}, {"--hostfile", "F"}},
@@ -63,6 +64,7 @@ TEST(Spellings, OfMpirunAndHydra) {
       {{"-prefix", "D"}, {"--prefix", "D"}},
       {{"-tag-output"}, {"--tag-output"}},
       {{"-timestamp-output"}, {"--timestamp-output"}},
+      {{"-prefix-output-with-timestamp"}, {"--timestamp-output"}},
       {{"-output-filename", "D"}, {"--output-filename", "D"}},
       {{"-merge-stderr-to-stdout"}, {"--merge-stderr-to-stdout"}},
       {{"-enable-recovery"}, {"--enable-recovery"}},
@@ -70,6 +72,13 @@ TEST(Spellings, OfMpirunAndHydra) {
       {{"-q"}, {}},
       {{"-quiet"}, {}},
       {{"-report-bindings"}, {}},
+      {{"-display-map"}, {}},
+      {{"-display-allocation"}, {}},
+      {{"-verbose"}, {}},
+      {{"-gloo"}, {}},
+      {{"-mpi"}, {}},
+      {{"-p", "2222"}, {"--ssh-port", "2222"}},
+      {{"-network-interface", "eth0"}, {}},
       {{"-genv", "A", "b=c"}, {"-x", "A=b=c"}},
       {{"-genvlist", "A,B"}, {"-x", "A", "-x", "B"}},
       {{"-genvall"}, {"-x", "*"}},
@@ -119,6 +128,44 @@ TEST(Spellings, CommandsWithoutAProgram) {
   EXPECT_THAT(translated({"-"}).program, ElementsAre("-"));
 }
 
+// These are the command lines of tutorials, word for word.
+TEST(Spellings, WholeCommandLines) {
+  const Translation of_mpirun = translated({"--allow-run-as-root",
+                                            "-np",
+                                            "2",
+                                            "-bind-to",
+                                            "none",
+                                            "-map-by",
+                                            "slot",
+                                            "-x",
+                                            "NCCL_DEBUG=INFO",
+                                            "-x",
+                                            "LD_LIBRARY_PATH",
+                                            "-x",
+                                            "PATH",
+                                            "-mca",
+                                            "pml",
+                                            "ob1",
+                                            "-mca",
+                                            "btl",
+                                            "^openib",
+                                            "python",
+                                            "train.py",
+                                            "--model=resnet101",
+                                            "-n",
+                                            "9"});
+  EXPECT_THAT(of_mpirun.options, ElementsAre("-n", "2", "--bind-to", "none", "--map-by", "slot", "-x",
+                                             "NCCL_DEBUG=INFO", "-x", "LD_LIBRARY_PATH", "-x", "PATH"));
+  EXPECT_THAT(of_mpirun.program, ElementsAre("python", "train.py", "--model=resnet101", "-n", "9"));
+  EXPECT_THAT(of_mpirun.ignored, ElementsAre("-mca pml ob1", "-mca btl ^openib"));
+
+  const Translation of_horovodrun = translated({"--gloo", "-np", "4", "-p", "12345", "--network-interface",
+                                                "eth0,ib0", "-H", "a:2,b:2", "python", "train.py"});
+  EXPECT_THAT(of_horovodrun.options, ElementsAre("-n", "4", "--ssh-port", "12345", "-H", "a:2,b:2"));
+  EXPECT_THAT(of_horovodrun.program, ElementsAre("python", "train.py"));
+  EXPECT_EQ(of_horovodrun.socket_ifname, "=eth0,ib0");
+}
+
 TEST(Spellings, ParametersOfOpenMpi) {
   EXPECT_EQ(translated({"-mca", "btl_tcp_if_include", "eth0,10.0.0.0/8", "p"}).socket_ifname,
             "=eth0,10.0.0.0/8");
@@ -135,6 +182,7 @@ TEST(Spellings, Mistakes) {
       {{"--gmca", "btl"}, "--gmca needs NAME VALUE"},
       {{"-genv", "A"}, "-genv needs NAME VALUE"},
       {{"-genvlist"}, "-genvlist needs NAME,NAME..."},
+      {{"--network-interface"}, "--network-interface needs NAME,NAME..."},
       {{"-mca", "orte_abort_on_non_zero_status", "x", "p"},
        "-mca orte_abort_on_non_zero_status needs 0 or 1, not `x`"},
       {{"-n", "1", "p", ":", "-n", "2", "q"}, "several programs, separated by `:`, cannot be started"},

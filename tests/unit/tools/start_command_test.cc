@@ -49,9 +49,40 @@ TEST(StartCommand, AnotherProgramGetsTheHostAndTheWords) {
 }
 
 TEST(StartCommand, SrunHasNoShell) {
-  EXPECT_EQ(
-      StartCommand{.way = Way::srun}.words("m3", "", {"/opt/my tutti", "agent"}),
-      (Words{"srun", "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=m3", "/opt/my tutti", "agent"}));
+  const StartCommand srun{.way = Way::srun, .gpus = {{"m4", 2}}};
+  const Words step = {"srun",       "--overlap",       "--nodes=1",   "--ntasks=1",
+                      "--mpi=none", "--cpu-bind=none", "--export=ALL"};
+  EXPECT_EQ(srun.words("m3", "", {"/opt/my tutti", "agent"}),
+            joined(step, {"--nodelist=m3", "/opt/my tutti", "agent"}));
+  EXPECT_EQ(srun.words("m4", "", {"agent"}), joined(step, {"--nodelist=m4", "--gres=gpu:2", "agent"}));
+}
+
+TEST(StartCommand, SrunDoesNotTakeTheOptionsOfTheRanks) {
+  const Environment environment = {{"PATH", "/bin"},
+                                   {"SLURM_ARRAY_TASK_ID", "3"},
+                                   {"SLURM_CONF", "/etc/slurm.conf"},
+                                   {"SLURM_CPU_BIND", "cores"},
+                                   {"SLURM_CPU_BIND_TYPE", "cores"},
+                                   {"SLURM_CPUS_PER_TASK", "2"},
+                                   {"SLURM_EXACT", "1"},
+                                   {"SLURM_GPUS_PER_TASK", "1"},
+                                   {"SLURM_JOB_GPUS", "0,1"},
+                                   {"SLURM_JOB_ID", "7"},
+                                   {"SLURM_LABELIO", "1"},
+                                   {"SLURM_MEM_PER_CPU", "100"},
+                                   {"SLURM_NTASKS", "4"},
+                                   {"SLURM_NTASKS_PER_NODE", "2"},
+                                   {"SLURM_STDOUTMODE", "x"},
+                                   {"SRUN_CPUS_PER_TASK", "2"}};
+  const Environment left = {{"PATH", "/bin"},
+                            {"SLURM_ARRAY_TASK_ID", "3"},
+                            {"SLURM_CONF", "/etc/slurm.conf"},
+                            {"SLURM_CPUS_PER_TASK", "2"},
+                            {"SLURM_JOB_GPUS", "0,1"},
+                            {"SLURM_JOB_ID", "7"},
+                            {"SLURM_NTASKS", "4"}};
+  EXPECT_EQ((StartCommand{.way = Way::srun}.environment(environment)), left);
+  EXPECT_EQ((StartCommand{.way = Way::ssh}.environment(environment)), environment);
 }
 
 TEST(StartCommand, WordsPassThroughOneLevelOfShell) {

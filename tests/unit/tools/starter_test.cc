@@ -223,6 +223,14 @@ TEST_F(StarterTest, DoesNotTryAgainIfSshIsRefused) {
   }
 }
 
+TEST_F(StarterTest, DoesNotTryAgainIfSlurmRefuses) {
+  tool_ = "srun";
+  start("echo srun: error: Unable to create step for job 7: Invalid node name specified >&2; exit 1");
+  EXPECT_EQ(failure(),
+            "host beta: srun has failed:\n"
+            "  srun: error: Unable to create step for job 7: Invalid node name specified");
+}
+
 TEST_F(StarterTest, TheToolItselfIsMissing) {
   start_command({"no-such-ssh", "beta", "exec", "tutti"});
   EXPECT_EQ(failure(), "host beta: no-such-ssh: not found in PATH or in the current folder");

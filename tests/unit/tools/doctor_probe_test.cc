@@ -1,0 +1,161 @@
+// Tests the probes of `tutti doctor` and their connections, over loopback.
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <tutti/address.h>
+
+#include "tools/doctor/path_test.h"
+#include "tools/doctor/probe.h"
+#include "tools/doctor/responder.h"
+#include "tools/doctor/test_socket.h"
+
+namespace tutti::tools::doctor {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string pass(pass_bytes, 'p');
+constexpr const char* loopback_address = "127.0.0.1";
+
+class DoctorResponder : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto port = responder_.listen(loopback_address, {});
+    ASSERT_TRUE(port.ok()) << port.status().message();
+    target_ = {.host = 7, .address = loopback_address, .port = *port};
+    responder_.start();
+  }
+
+  // Returns a connection on which nothing has been sent yet.
+  TestSocket connect() const {
+    const SocketAddress address = *parse_address(target_.address, target_.port);
+    Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(socket.get(), address.raw(), address.length), 0);
+    fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+    return TestSocket(std::move(socket));
+  }
+
+  // Sends the bytes. Returns whether the responder then closes the connection without an answer.
+  bool is_closed_after(const std::string& bytes) const {
+    TestSocket socket = connect();
+    const Deadline deadline = Deadline::after(std::chrono::minutes(1));
+    char answer = 0;
+    if (!socket.send(bytes, deadline).ok()) return true;
+    const auto received = socket.receive_some({&answer, 1}, deadline);
+    return received.ok() ? *received == 0 : received.status().code() == Code::peer_lost;
+  }
+
+  Responder responder_{7, pass};
+  Target target_;
+};
+
+TEST_F(DoctorResponder, IsMeasured) {
+  const std::vector<Path> paths = test_paths({target_, target_}, pass);
+  ASSERT_EQ(paths.size(), 2u);
+  for (const Path& path : paths) {
+    EXPECT_EQ(path.outcome, Outcome::reached) << path.error;
+    EXPECT_EQ(path.from, loopback_address);
+    EXPECT_EQ(path.to, loopback_address);
+    EXPECT_GT(path.round_trip_us, 0);
+    EXPECT_GT(path.full_packet, 500);
+    EXPECT_EQ(path.largest_packet, path.full_packet);
+    EXPECT_GT(path.bandwidth, 0);
+  }
+}
+
+TEST_F(DoctorResponder, TellsWhichHostItIs) {
+  Target other = target_;
+  other.host = 8;
+  EXPECT_EQ(test_paths({other}, pass).at(0).outcome, Outcome::wrong_host);
+}
+
+TEST_F(DoctorResponder, ClosesConnectionsWithoutThePass) {
+  EXPECT_TRUE(is_closed_after(std::string(greeting_start) + std::string(pass_bytes, 'q')));
+  EXPECT_TRUE(is_closed_after("GET / HTTP/1.1\r\nHost: a.host.with.a.long.name.example\r\n\r\n"));
+  EXPECT_EQ(test_paths({target_}, std::string(pass_bytes, 'q')).at(0).outcome, Outcome::failed);
+  EXPECT_EQ(test_paths({target_}, pass).at(0).outcome, Outcome::reached);
+}
+
+TEST_F(DoctorResponder, ClosesConnectionsThatAskForSomethingElse) {
+  for (const std::string& request : {header_of('x', 0), header_of(request_message, longest_message + 1)}) {
+    TestSocket socket = connect();
+    const Deadline deadline = Deadline::after(std::chrono::minutes(1));
+    char host[4];
+    ASSERT_TRUE(socket.send(std::string(greeting_start) + pass + request, deadline).ok());
+    ASSERT_TRUE(socket.receive(host, deadline).ok());
+    EXPECT_EQ(socket.receive(host, deadline).code(), Code::peer_lost);
+  }
+}
+
+TEST_F(DoctorResponder, ServesOthersWhileStrangersAreSilent) {
+  std::vector<TestSocket> strangers;
+  for (int i = 0; i < 10; ++i) strangers.push_back(connect());
+  EXPECT_EQ(test_paths({target_}, pass).at(0).outcome, Outcome::reached);
+}
+
+TEST(DoctorPath, ThatIsClosedSaysWhy) {
+  Target target{.host = 1, .address = loopback_address, .port = 0};
+  {
+    Responder responder(1, pass);
+    target.port = *responder.listen(loopback_address, {});
+  }
+  const std::vector<Path> paths = test_paths({target, {.host = 1, .address = "nonsense", .port = 1}}, pass);
+  EXPECT_EQ(paths.at(0).outcome, Outcome::refused);
+  EXPECT_EQ(paths.at(0).error, "Connection refused");
+  EXPECT_EQ(paths.at(1).outcome, Outcome::failed);
+}
+
+TEST(DoctorResponderPorts, AreThoseOfTheRange) {
+  Responder first(1, pass), second(2, pass);
+  std::uint16_t base = 0;
+  {
+    Responder any(3, pass);
+    base = *any.listen(loopback_address, {});
+  }
+  const auto port = first.listen(loopback_address, PortRange{base, base});
+  ASSERT_TRUE(port.ok()) << port.status().message();
+  EXPECT_EQ(*port, base);
+  EXPECT_THAT(second.listen(loopback_address, PortRange{base, base}).status().message(),
+              HasSubstr("(TUTTI_PORT_RANGE) is free on 127.0.0.1"));
+}
+
+TEST(DoctorProbe, AnswersEachCommand) {
+  std::istringstream in(to_line(ProbeCommand{.what = "test"}) + "\n" +
+                        to_line(ProbeCommand{.what = "begin", .pass = "short"}) + "\n" +
+                        to_line(ProbeCommand{.what = "begin",
+                                             .host = 3,
+                                             .pass = pass,
+                                             .folder = "/no/such/folder",
+                                             .addresses = {"127.0.0.1"}}) +
+                        "\n" + to_line(ProbeCommand{.what = "clock"}) + "\n" +
+                        to_line(ProbeCommand{.what = "routes", .addresses = {"127.0.0.1", "nonsense"}}) +
+                        "\nnonsense\n" + to_line(ProbeCommand{.what = "test"}) + "\n");
+  std::ostringstream out;
+  Probe().serve(in, out);
+  std::istringstream lines(out.str());
+  std::vector<ProbeAnswer> answers;
+  for (std::string line; std::getline(lines, line);) answers.push_back(parse_answer(line).take());
+  ASSERT_EQ(answers.size(), 7u);
+  EXPECT_EQ(answers[0].problem, "no such command: test");  // before the beginning
+  EXPECT_THAT(answers[1].problem, HasSubstr("wrong length"));
+  EXPECT_EQ(answers[2].problem, "");
+  EXPECT_GT(answers[2].facts.cores, 0);
+  EXPECT_FALSE(answers[2].facts.has_folder);
+  EXPECT_EQ(answers[2].facts.route, "127.0.0.1");
+  EXPECT_GT(answers[2].facts.memlock, 0u);
+  EXPECT_FALSE(answers[2].facts.interfaces.empty());
+  EXPECT_GT(answers[3].clock_ns, 1'000'000'000'000'000'000);
+  EXPECT_THAT(answers[4].routes, testing::ElementsAre("127.0.0.1", ""));
+  EXPECT_NE(answers[5].problem, "");
+  EXPECT_EQ(answers[6].problem, "");
+}
+
+}  // namespace
+}  // namespace tutti::tools::doctor

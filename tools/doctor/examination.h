@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+
+#include "tools/doctor/examined.h"
+#include "tools/doctor/remote_probe.h"
+#include "tools/doctor/rounds.h"
+#include "tools/run/host_lookup.h"
+#include "tools/run/options.h"
+#include "tools/run/progress.h"
+#include "tools/run/start_command.h"
+
+namespace tutti::tools::doctor {
+
+// An `Examination` starts a probe on each host and has the probes test the host and the ways to the others.
+class Examination {
+ public:
+  // `way` leads to the hosts.
+  Examination(const RunOptions& options, std::vector<LocatedHost> hosts, const StartCommand& way);
+  ~Examination();
+
+  // Returns once nothing is left of the probes. Returns nothing if a signal has ended the examination.
+  std::optional<Examined> run();
+  // Returns that signal.
+  int signal() const { return signal_; }
+
+ private:
+  // A command to the probe of a host.
+  struct Request {
+    std::size_t host;
+    ProbeCommand command;
+  };
+  using OnAnswer = std::function<void(std::size_t host, const ProbeAnswer& answer)>;
+
+  // Asks several hosts at the same time. Calls `on_answer` for each answer, and `then` after the last one, or
+  // once it is clear that the others will not come.
+  void ask_all(std::vector<Request> requests, const OnAnswer& on_answer, std::function<void()> then);
+  // The steps, in their order. Each begins the next one when it has ended.
+  void begin_more();
+  void begin(std::size_t host);
+  void look_at_clocks(int times);
+  void look_for_meeting();
+  void look_for_usage(const std::string& meeting);
+  void test_next_round();
+  void finish();
+
+  void await_signals();
+  std::vector<std::size_t> hosts_up() const;
+  std::vector<std::string> peers_of(std::size_t host) const;
+  std::vector<Request> tests_of(const Round& round) const;
+
+  const RunOptions options_;
+  const std::vector<LocatedHost> located_;
+  const Environment environment_;
+  const std::string pass_;
+  asio::io_context io_{1};
+  asio::signal_set signals_;
+  Progress progress_;
+  Examined examined_;
+  std::vector<std::unique_ptr<RemoteProbe>> probes_;
+  std::size_t begun_ = 0;
+  std::size_t beginning_ = 0;
+  std::size_t most_beginning_ = 1;
+  std::deque<Round> rounds_;  // those that remain; a pair is tested in the direction from its first host
+  std::size_t ended_ = 0;
+  int signal_ = 0;
+};
+
+}  // namespace tutti::tools::doctor

@@ -1,0 +1,72 @@
+#include "tools/doctor/messages.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+namespace tutti::tools::doctor {
+
+// The library finds these functions by the namespace of their arguments.
+NLOHMANN_JSON_SERIALIZE_ENUM(Outcome, {{Outcome::failed, "failed"},  // also stands for unknown values
+                                       {Outcome::reached, "reached"},
+                                       {Outcome::refused, "refused"},
+                                       {Outcome::timed_out, "timed_out"},
+                                       {Outcome::unreachable, "unreachable"},
+                                       {Outcome::wrong_host, "wrong_host"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AddressFacts, address, prefix, port)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(InterfaceFacts, name, loopback, mtu, speed, addresses)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RdmaPort, name, active)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HostFacts, version, build, kernel, processor, cores, memlock,
+                                                open_files, shm_bytes, shm_free, interfaces, filter,
+                                                filter_variable, port_range, route, listen_problem,
+                                                has_folder, rdma, gpus)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Target, host, address, port)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Path, from, to, port, outcome, error, round_trip_us,
+                                                full_packet, largest_packet, bandwidth)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbeCommand, what, host, pass, folder, addresses, targets)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbeAnswer, problem, facts, clock_ns, routes, paths)
+
+namespace {
+
+using nlohmann::json;
+
+// Bytes that are not UTF-8 are replaced: texts of the system may hold any bytes.
+template <class Message>
+std::string line_of(const Message& message) {
+  return json(message).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// No host has more than this. The doctor compares the addresses of all hosts with each other.
+constexpr std::size_t most_interfaces = 256;
+constexpr std::size_t most_addresses = 64;
+
+bool makes_sense(const ProbeAnswer& answer) {
+  return answer.facts.interfaces.size() <= most_interfaces &&
+         std::ranges::all_of(answer.facts.interfaces, [](const InterfaceFacts& interface) {
+           return interface.addresses.size() <= most_addresses;
+         });
+}
+
+bool makes_sense(const ProbeCommand&) { return true; }
+
+template <class Message>
+Result<Message> parse(std::string_view line) {
+  try {
+    const json parsed = json::parse(line);
+    if (parsed.is_object()) {
+      Message message = parsed.get<Message>();
+      if (makes_sense(message)) return message;
+    }
+  } catch (const json::exception&) {  // is reported below
+  }
+  return Status(Code::protocol_error, "not a message of tutti doctor");
+}
+
+}  // namespace
+
+std::string to_line(const ProbeCommand& command) { return line_of(command); }
+std::string to_line(const ProbeAnswer& answer) { return line_of(answer); }
+Result<ProbeCommand> parse_command(std::string_view line) { return parse<ProbeCommand>(line); }
+Result<ProbeAnswer> parse_answer(std::string_view line) { return parse<ProbeAnswer>(line); }
+
+}  // namespace tutti::tools::doctor

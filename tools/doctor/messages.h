@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tutti/status.h>
+
+#include "tools/doctor/facts.h"
+#include "tools/doctor/path.h"
+
+// The commands to a probe, and its answers (docs/doctor.md). Each is a line of JSON.
+namespace tutti::tools::doctor {
+
+inline constexpr std::size_t longest_line = std::size_t{1} << 20;
+
+struct ProbeCommand {
+  std::string what = {};                    // "begin", "clock", "routes" or "test"
+  std::uint32_t host = 0;                   // begin: the number of the probe's host
+  std::string pass = {};                    // begin: what the probes of this run show each other
+  std::string folder = {};                  // begin: in which a job would start its ranks
+  std::vector<std::string> addresses = {};  // begin: the launcher's; routes: any
+  std::vector<Target> targets = {};         // test
+};
+
+struct ProbeAnswer {
+  std::string problem = {};  // empty if the command was carried out
+  HostFacts facts = {};
+  std::int64_t clock_ns = 0;             // since 1970
+  std::vector<std::string> routes = {};  // for each address the one from which packets leave; may be empty
+  std::vector<Path> paths = {};          // one for each target
+};
+
+// The lines end without a newline.
+std::string to_line(const ProbeCommand& command);
+std::string to_line(const ProbeAnswer& answer);
+// These return `protocol_error` if the line is not such a message. Missing members are empty.
+Result<ProbeCommand> parse_command(std::string_view line);
+Result<ProbeAnswer> parse_answer(std::string_view line);
+
+}  // namespace tutti::tools::doctor

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <string>
+
+#include <tutti/config.h>
+#include <tutti/status.h>
+
+#include "tools/doctor/messages.h"
+#include "tools/doctor/responder.h"
+
+namespace tutti::tools::doctor {
+
+// A `Probe` examines its host, and the ways to other hosts, for a doctor on another host.
+class Probe {
+ public:
+  // Carries out the commands of `in`, a line each, and writes an answer to each of them to `out`, until the
+  // input ends.
+  void serve(std::istream& in, std::ostream& out);
+
+ private:
+  ProbeAnswer carry_out(const ProbeCommand& command);
+  ProbeAnswer begin(const ProbeCommand& command);
+  void listen(HostFacts& facts, const Config& config);
+
+  std::string pass_;
+  std::unique_ptr<Responder> responder_;
+};
+
+// Runs a probe on stdin and stdout. Returns the exit status.
+int run_probe();
+
+}  // namespace tutti::tools::doctor
