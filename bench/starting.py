@@ -69,8 +69,8 @@ def store_requests(programs, ranks):
         token.write_text(os.urandom(32).hex())
         token.chmod(0o600)
         environment = {**os.environ, "TUTTI_TOKEN_FILE": str(token)}
-        store = subprocess.Popen([str(programs / "tutti"), "store", "--port", "0"], stdout=subprocess.PIPE, text=True,
-                                 env=environment)
+        store = subprocess.Popen([str(programs / "tutti"), "store", "--port", "0"], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, env=environment)
         try:
             address = re.search(r"serving at (\S+)", store.stdout.readline()).group(1)
             command = local_command(programs, ranks)
@@ -79,8 +79,7 @@ def store_requests(programs, ranks):
             start(command, ranks, environment)
         finally:
             store.terminate()
-            rest = store.stdout.read()
-            store.wait()
+            rest = store.communicate()[1]
     return int(re.search(r"served (\d+) requests", rest).group(1))
 
 

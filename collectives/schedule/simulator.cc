@@ -143,9 +143,10 @@ class SimulatedRun {
   }
 
   // Returns how long a message of n bytes keeps a core busy at one end. If an earlier message of the same
-  // sender to the same receiver is not over, both are handled together, and no rank is woken twice.
+  // sender to the same receiver is not over, both are handled together, and no rank is woken twice. Messages
+  // in a burst follow each other after `gap`, in which both ends do their work.
   static double work_of(const LinkCost& link, double n, bool follows_another) {
-    return (follows_another ? std::min(link.gap, link.busy) : link.busy) + n * link.busy_byte;
+    return (follows_another ? std::min(link.gap / 2, link.busy) : link.busy) + n * link.busy_byte;
   }
   static std::uint64_t stream(std::uint32_t from, std::uint32_t to) { return std::uint64_t{from} << 32 | to; }
 
