@@ -13,6 +13,8 @@ cannot() {
   exit 77
 }
 
+rm -rf "$folder/networks"  # of earlier tests
+
 # These settings also work where control groups of version 1 are mounted beside those of version 2, and where limits
 # cannot be raised.
 cat >"$CONTAINERS_CONF" <<CONF
@@ -50,7 +52,17 @@ if ! podman image exists localhost/debian:base; then
 fi
 podman run --rm --net=host localhost/debian:base true >"$folder/run.log" 2>&1 || cannot run
 
-# The network of the host is used, since this machine may forbid podman to make one.
-build=(podman build --network=host --build-arg BASE=localhost/debian:base -f "$source/docker/Dockerfile")
-"${build[@]}" --target runtime -t localhost/tutti "$source"
-"${build[@]}" --target sshd -t localhost/tutti:sshd "$source"
+# build TARGET TAG builds a stage of the Dockerfile. The network of the host is used, since this machine may forbid podman to
+# make one. If packages cannot be fetched, that may pass.
+build() {
+  local attempt
+  for attempt in 1 2 3; do
+    podman build --network=host --build-arg BASE=localhost/debian:base -f "$source/docker/Dockerfile" --target "$1" \
+      -t "localhost/$2" "$source" >"$folder/build.log" 2>&1 && return
+    grep -qE 'Failed to fetch|Unable to locate package' "$folder/build.log" || { cat "$folder/build.log" >&2; exit 1; }
+    sleep $((10 * attempt))
+  done
+  cannot build
+}
+build runtime tutti
+build sshd tutti:sshd

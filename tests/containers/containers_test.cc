@@ -50,10 +50,11 @@ class Containers : public testing::Test {
     EXPECT_EQ(client.wait(), 0) << client.report();
     return client.out();
   }
-  // Starts a rank of a world of two.
+  // Starts a rank of a world of two. With --rm among the options, the status would always be 0: older
+  // versions of podman have lost the status when they have removed the container.
   Process& start(int host, int rank, const Words& options, const std::string& program,
                  const std::string& url) {
-    return docker(host, Words{"run", "--rm"} + options +
+    return docker(host, Words{"run"} + options +
                             Words{"tutti", program, "--rank", std::to_string(rank), "--world-size", "2",
                                   "--init-method", url, "--backend", "tutti"});
   }
@@ -98,9 +99,9 @@ class Containers : public testing::Test {
 };
 
 TEST_F(Containers, OnTwoMachinesMeetByTheEnvironment) {
-  const ScratchFolder folder;
-  std::ofstream(folder / "env.list") << "MASTER_ADDR=" << address(0) << "\nMASTER_PORT=29500\n";
-  EXPECT_THAT(run_two({0, 1}, {"--net=host", "--env-file", folder / "env.list"}, "05_train_digits", "env://"),
+  std::ofstream(folder_ / "env.list") << "MASTER_ADDR=" << address(0) << "\nMASTER_PORT=29500\n";
+  EXPECT_THAT(run_two({0, 1}, {"--rm", "--net=host", "--env-file", folder_ / "env.list"}, "05_train_digits",
+                      "env://"),
               HasSubstr("all 2 ranks hold bitwise equal weights"));
 }
 
@@ -110,9 +111,8 @@ TEST_F(Containers, OnTwoMachinesMeetAtAnAddress) {
 }
 
 TEST_F(Containers, OnTwoMachinesMeetByAFileOnASharedMount) {
-  const ScratchFolder folder;
-  ASSERT_EQ(chown(folder.path().c_str(), image_user, image_user), 0);
-  EXPECT_THAT(run_two({0, 1}, {"--net=host", "-v", folder.path() + ":/shared"}, "02_all_reduce",
+  ASSERT_EQ(chown(folder_.path().c_str(), image_user, image_user), 0);
+  EXPECT_THAT(run_two({0, 1}, {"--net=host", "-v", folder_.path() + ":/shared"}, "02_all_reduce",
                       "file:///shared/meet"),
               HasSubstr("sum, in place: [2, 1, 10]"));
 }
@@ -135,23 +135,24 @@ TEST_F(Containers, WithNetworksOfTheirOwnUseTcp) {
     Process& one = start(0, 1, own + transports, "02_all_reduce", url);
     for (Process* const rank : {&zero, &one}) {
       EXPECT_EQ(rank->wait(), only_shm ? 1 : 0) << rank->report();
-      if (only_shm) EXPECT_THAT(rank->err(), HasSubstr("is in another network namespace"));
+      const bool explained = rank->err().find("is in another network namespace") != std::string::npos;
+      EXPECT_EQ(explained, only_shm) << rank->report();
     }
     EXPECT_EQ(zero.out().find("sum, in place: [2, 1, 10]") == std::string::npos, only_shm);
   }
 }
 
 TEST_F(Containers, NeedNoShmSize) {
-  const Words small = {"run", "--rm", "--shm-size=64k", "-e", "TUTTI_TRANSPORTS=shm", "tutti"};
+  const Words small = {"run", "--shm-size=64k", "-e", "TUTTI_TRANSPORTS=shm", "tutti"};
   EXPECT_THAT(output(0, small + Words{"df", "--output=size", "-k", "/dev/shm"}), HasSubstr(" 64\n"));
   output(0, small + Words{"tutti", "bench", "all_reduce", "-n", "2", "--min-bytes", "96M", "--max-bytes",
                           "96M", "--iterations", "1", "--batch", "1"});
 }
 
 TEST_F(Containers, NeedNeitherRootNorAHome) {
-  EXPECT_EQ(output(0, {"run", "--rm", "tutti", "id", "-u"}), "1000\n");
-  EXPECT_THAT(output(0, {"run", "--rm", "--user", "4321:4321", "--read-only", "--cap-drop=ALL", "tutti",
-                         "tutti", "run", "-n", "2", "--", "02_all_reduce"}),
+  EXPECT_EQ(output(0, {"run", "tutti", "id", "-u"}), "1000\n");
+  EXPECT_THAT(output(0, {"run", "--user", "4321:4321", "--read-only", "--cap-drop=ALL", "tutti", "tutti",
+                         "run", "-n", "2", "--", "02_all_reduce"}),
               HasSubstr("sum, in place: [2, 1, 10]"));
 }
 
@@ -173,16 +174,16 @@ TEST_F(Containers, ReadASecretFromAFile) {
   EXPECT_EQ(stranger.wait(), 1) << stranger.report();
   EXPECT_THAT(stranger.err(), HasSubstr("TUTTI_TOKEN"));
   Process& one = start(1, 1, mounted, "01_hello", url);
-  for (Process* const rank : {&zero, &one}) {
-    EXPECT_EQ(rank->wait(), 0) << rank->report();
-    EXPECT_EQ(rank->err(), "");
-  }
+  EXPECT_EQ(one.wait(), 0) << one.report();
+  EXPECT_EQ(one.err(), "");  // no warning that others can read the file
+  EXPECT_EQ(zero.wait(), 0) << zero.report();
+  EXPECT_THAT(zero.err(), HasSubstr("rank 1 at " + address(1)));
 }
 
 TEST_F(Containers, TellWhichSecretTheyCannotRead) {
   const std::string token = secret("token", "0123456789abcdef0123456789abcdef\n");
   ASSERT_EQ(chown(token.c_str(), 0, 0), 0);
-  Process& client = docker(0, {"run", "--rm", "-v", token + ":/run/secrets/token:ro", "-e",
+  Process& client = docker(0, {"run", "-v", token + ":/run/secrets/token:ro", "-e",
                                "TUTTI_TOKEN_FILE=/run/secrets/token", "tutti", "01_hello"});
   EXPECT_EQ(client.wait(), 1) << client.report();
   EXPECT_THAT(client.err(), HasSubstr("/run/secrets/token"));
@@ -193,6 +194,8 @@ TEST_F(Containers, TellWhichSecretTheyCannotRead) {
 TEST_F(Containers, EndAtOnceWhenTheyAreStopped) {
   output(0, {"run", "-d", "--name=waiting", "--net=host", "tutti", "01_hello", "--rank", "0", "--world-size",
              "2", "--init-method", "tcp://127.0.0.1:29500"});
+  const std::string is_running = "until grep -q 01_hello /proc/[0-9]*/comm; do sleep 0.1; done";
+  output(0, {"exec", "waiting", "timeout", "60", "sh", "-c", is_running});
   output(0, {"stop", "--time=200", "waiting"});
   EXPECT_EQ(output(0, {"wait", "waiting"}), "143\n");
 }
@@ -204,7 +207,7 @@ TEST_F(Containers, AreHostsOfTheLauncher) {
   const Words job = {"--net=host", "-v", keys + ":/home/tutti/.ssh:ro"};
   output(0, Words{"run", "-d"} + job + Words{"tutti:sshd"});
   output(1, Words{"run", "-d"} + job + Words{"tutti:sshd", "/usr/sbin/sshd", "-De"});
-  EXPECT_THAT(output(0, Words{"run", "--rm"} + job +
+  EXPECT_THAT(output(0, Words{"run"} + job +
                             Words{"tutti:sshd", "tutti", "run", "-H", address(0) + ":2," + address(1) + ":2",
                                   "--", "02_all_reduce"}),
               HasSubstr("sum, in place: [4, 6, 60]"));
@@ -215,8 +218,9 @@ TEST_F(Containers, WithKeysOfTheirOwnAreTrustedOnlyIfAsked) {
   const std::string keys = make_keys("id_ed25519");
   output(1, {"run", "-d", "--net=host", "-v", keys + "/authorized_keys:/home/tutti/.ssh/authorized_keys:ro",
              "tutti:sshd"});
-  const Words launch = {"run",        "--rm",  "--net=host", "-v", keys + ":/home/tutti/.ssh:ro",
-                        "tutti:sshd", "tutti", "run",        "-H", address(1) + ":2"};
+  const Words launch = {
+      "run", "--net=host",     "-v", keys + ":/home/tutti/.ssh:ro", "tutti:sshd", "tutti", "run",
+      "-H",  address(1) + ":2"};
   const Words program = {"--", "02_all_reduce"};
   Process& refused = docker(0, launch + program);
   EXPECT_EQ(refused.wait(), 1) << refused.report();
