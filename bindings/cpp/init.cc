@@ -13,6 +13,7 @@
 #include <tutti/log.h>
 #include <tutti/version.h>
 
+#include "bindings/cpp/loopback_check.h"
 #include "bindings/cpp/offloads.h"
 #include "bindings/cpp/transports.h"
 #include "collectives/group/world.h"
@@ -299,6 +300,7 @@ Communicator init(const InitOptions& given) {
   join_options.session.bind_address = setup.config.bind_address;
   join_options.session.advertise_address = setup.config.advertise_address;
   join_options.session.security = setup.security;
+  join_options.session.pmix_library = setup.config.pmix_library;
   join_options.session.interfaces = interface_filter(setup.config.socket_ifname);
   if (setup.config.port_range) {
     join_options.session.first_port = setup.config.port_range->first;
@@ -314,6 +316,7 @@ Communicator init(const InitOptions& given) {
   };
   const Deadline deadline = init_deadline(setup, launch.timeout);
   std::optional<Communicator> built;
+  join_options.approve = check_loopback;
   join_options.connect = builder(setup, launch.rank, deadline, built);
   const std::uint64_t shortages = descriptor_shortages();
   const Status joined = join(launch, join_options, deadline).status();
@@ -341,6 +344,7 @@ Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const 
   std::optional<Communicator> built;
   ExchangeOptions options{.interrupted = given.interrupted};
   options.addresses = [&] { return setup.addresses(std::nullopt, credentials); };
+  options.approve = check_loopback;
   options.connect = builder(setup, rank, deadline, built);
   const std::uint64_t shortages = descriptor_shortages();
   const Status met = exchange(keys, self, options, deadline).status();
