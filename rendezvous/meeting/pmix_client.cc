@@ -1,6 +1,5 @@
 #include "rendezvous/meeting/pmix_client.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
