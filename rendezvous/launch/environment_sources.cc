@@ -134,7 +134,11 @@ Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   if (!source.is_present()) return source;
   const std::string space = "slurm.pmix." + slurm_step(reader).value_or("");
   const bool serves_pmix = reader.text("PMIX_NAMESPACE") == space;
-  if (serves_pmix && !names_master(reader) && meet_by_pmix(reader, source)) return source;
+  if (serves_pmix && !names_master(reader) && meet_by_pmix(reader, source)) {
+    // Slurm 22.05 fetches single texts from wrong nodes if the step does not use all nodes of its job.
+    source.store.fence_only = reader.text("SLURM_STEP_NODELIST") != reader.text("SLURM_JOB_NODELIST");
+    return source;
+  }
   const std::vector<std::string> hosts = expand_slurm_hosts(reader.text("SLURM_STEP_NODELIST").value_or(""));
   std::string host = hosts.empty() ? reader.text("SLURM_LAUNCH_NODE_IPADDR").value_or("") : hosts.front();
   // With the distribution "arbitrary", rank 0 may be on any host.

@@ -267,9 +267,13 @@ TEST(Environment, SlurmWithPmi) {
 }
 
 TEST(Environment, SlurmWithPmix) {
-  const Environment srun = with(step, {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.77.1"}});
+  const Environment srun = with(
+      step,
+      {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.77.1"}, {"SLURM_JOB_NODELIST", "n[03-04],m1"}});
   const Launch launch = found(srun);
   expect_launch(launch, 3, 4, "the launcher's PMIx");
+  EXPECT_FALSE(launch.store.fence_only);
+  EXPECT_TRUE(found(with(srun, {{"SLURM_JOB_NODELIST", "n[01-04],m1"}})).store.fence_only);
   EXPECT_EQ(launch.local_rank, 1);
   expect_launch(found(with(srun, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 3, 4, "tcp://m:5");
   // These variables are those of an outer step, or of another rank.
