@@ -40,8 +40,8 @@ std::pair<int, int> dlpack_device(const AllocatedArray& array) {
   return {on_host ? nb::device::cpu::value : nb::device::cuda::value, array.memory.device()};
 }
 
-// The elements are there when `allocate` returns, so no stream needs to wait for them. The version may be
-// lower than the one that the caller knows.
+// The elements are there when `allocate` returns, so no stream needs to wait for them. The version
+// that the caller asks for is ignored: DLPack permits a lower version than that.
 nb::object dlpack(nb::handle_t<AllocatedArray> self, const nb::object&, const nb::object&,
                   std::optional<std::pair<int, int>> device, std::optional<bool> copy) {
   const AllocatedArray& array = nb::cast<const AllocatedArray&>(self);

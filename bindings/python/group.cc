@@ -36,8 +36,8 @@ std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up
   return *made ? std::make_unique<Group>(*std::move(*made)) : nullptr;
 }
 
-// Returns the `give_up` of `interruptibly` for blocking collectives of `communicator`. It aborts the
-// communicator, so that the other ranks do not wait either.
+// Returns a function that `interruptibly` takes as `give_up`, for blocking collectives of `communicator`. It
+// aborts the communicator, so that the other ranks do not wait either.
 std::function<void()> aborting(const std::shared_ptr<Communicator>& communicator) {
   return [communicator] { communicator->abort("interrupted"); };
 }

@@ -65,7 +65,7 @@ struct Driver::State {
   // True if a pollable waited for a change in shared memory (`Driver::expects_memory`) when the driver last
   // had nothing to do.
   bool expects_memory = false;
-  unsigned unasked = 0;  // passes with work since the driver last asked the kernel
+  unsigned unasked = 0;  // counts passes with work; after every few of them, the kernel is asked, too
 
   bool free() const { return holder.load() == nullptr; }
   bool pending() const { return tasks.load() != nullptr || attention.load(); }

@@ -10,7 +10,7 @@ namespace {
 // These are the offsets of the fields on the wire:
 //    0 magic     4 type       5 code   6 stripe     7 acknowledge          8 payload
 //   12 id       16 offset    24 context             28 index              32 sequence
-//   40 call     56 bytes
+//   40 call     56 bytes (of the message)
 constexpr std::uint32_t magic = 0x31545554;  // "TUT1"
 
 // Numbers and fingerprints are copied to the wire as they are in memory. The wire is little-endian, so memory
