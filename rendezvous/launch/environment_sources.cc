@@ -134,16 +134,20 @@ Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   if (!source.is_present()) return source;
   const std::string space = "slurm.pmix." + slurm_step(reader).value_or("");
   const bool serves_pmix = reader.text("PMIX_NAMESPACE") == space;
-  if (serves_pmix && !names_master(reader) && meet_by_pmix(reader, source)) return source;
+  if (serves_pmix && !names_master(reader) && meet_by_pmix(reader, source)) {
+    // Slurm 22.05 fetches single texts from wrong nodes if the step does not use all nodes of its job.
+    source.store.fence_only = reader.text("SLURM_STEP_NODELIST") != reader.text("SLURM_JOB_NODELIST");
+    return source;
+  }
   const std::vector<std::string> hosts = expand_slurm_hosts(reader.text("SLURM_STEP_NODELIST").value_or(""));
   std::string host = hosts.empty() ? reader.text("SLURM_LAUNCH_NODE_IPADDR").value_or("") : hosts.front();
-  // The user has said which rank runs where, so rank 0 need not be on the first host.
-  const std::string distribution = reader.text("SLURM_DISTRIBUTION").value_or("");
-  if (distribution.starts_with("arbitrary") && hosts.size() > 1) host.clear();
+  // With the distribution "arbitrary", rank 0 may be on any host.
+  const bool arbitrary = reader.text("SLURM_DISTRIBUTION").value_or("").starts_with("arbitrary");
+  if (arbitrary && hosts.size() > 1) host.clear();
   const std::optional<std::string> job = reader.text("SLURM_JOB_ID");
   read_master(reader, source, host, job ? slurm_port(*job, *step) : std::uint16_t{0});
-  if (!source.missing.empty())
-    source.remedy = "the host of rank 0; srun --mpi=pmi2 and --mpi=pmix need no such setting";
+  if (host.empty() && !source.missing.empty())
+    source.remedy = "MASTER_ADDR=HOST_OF_RANK_0 srun --distribution=arbitrary ..., or srun --mpi=pmi2 ...";
   return source;
 }
 

@@ -26,6 +26,7 @@ struct StoreLocation {
   bool served = false;  // tcp only: whether a launcher serves the store; if not, rank 0 does
   std::string path;     // file: the session file; pmix: the folder of the launcher, if the launcher names it
   int descriptor = -1;  // pmi only: the launcher's socket
+  bool fence_only = false;  // pmix only: whether a rank can get the session only by the launcher's fence
   friend bool operator==(const StoreLocation&, const StoreLocation&) = default;
 };
 

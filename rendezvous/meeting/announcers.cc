@@ -27,7 +27,7 @@ std::unique_ptr<Announcer> announcer_for(const Launch& launch, const std::string
   // The clients are static, since a process talks to its launcher until the process exits.
   if (place.kind == StoreLocation::Kind::pmix) {
     static PmixClient client(pmix_libraries(pmix_library, place.path), launch.rank);
-    return std::make_unique<PmixAnnouncer>(client, interrupted);
+    return std::make_unique<PmixAnnouncer>(client, place.fence_only, interrupted);
   }
   static PmiClient client(place.descriptor);
   return std::make_unique<PmiAnnouncer>(client, interrupted);

@@ -18,28 +18,34 @@ std::string key_of(std::uint64_t session) { return "tutti-session-" + std::to_st
 
 }  // namespace
 
-PmixAnnouncer::PmixAnnouncer(PmixClient& client, std::function<bool()> interrupted)
-    : client_(client), interrupted_(std::move(interrupted)) {}
+PmixAnnouncer::PmixAnnouncer(PmixClient& client, bool fence_only, std::function<bool()> interrupted)
+    : client_(client), fence_only_(fence_only), interrupted_(std::move(interrupted)) {}
 
 PmixAnnouncer::~PmixAnnouncer() {
-  if (has_published_) client_.pass_fences(client_.sessions().count, Deadline::after(parting_patience));
+  if (has_published_) go_on_with_fence(Deadline::after(parting_patience));
 }
 
 Status PmixAnnouncer::begin(Deadline deadline) {
   return turn_ ? Status() : client_.begin(turn_, interrupted_, deadline);
 }
 
+void PmixAnnouncer::go_on_with_fence(Deadline limit) {
+  // Whether the fence is passed by then does not matter.
+  static_cast<void>(client_.pass_fences(client_.sessions().count, limit).ok());
+}
+
 Status PmixAnnouncer::publish(const Secret& text, Deadline deadline) {
   if (Status status = begin(deadline); !status.ok()) return status;
-  if (Status status = client_.put(key_of(++client_.sessions().count), text, deadline); !status.ok())
-    return status;
+  const std::uint64_t session = ++client_.sessions().count;
+  if (Status status = client_.put(key_of(session), text, deadline); !status.ok()) return status;
+  if (fence_only_) return client_.pass_fences(session, deadline);
   has_published_ = true;
-  restore_if_missing();
+  go_on_with_fence(Deadline::after({}));
   return {};
 }
 
 void PmixAnnouncer::restore_if_missing() {
-  if (has_published_) client_.pass_fences(client_.sessions().count, Deadline::after({}));
+  if (has_published_) go_on_with_fence(Deadline::after({}));
 }
 
 Result<Secret> PmixAnnouncer::read(Deadline deadline) {
@@ -51,7 +57,9 @@ Result<Secret> PmixAnnouncer::read(Deadline deadline) {
   }
   looks_ahead_ = false;
   const std::uint64_t session = known.count + 1;
-  client_.pass_fences(session, earlier(deadline, Deadline::after(fence_patience)));
+  const Deadline patience = earlier(deadline, Deadline::after(fence_patience));
+  const Status passed = client_.pass_fences(session, fence_only_ ? deadline : patience);
+  if (fence_only_ && !passed.ok()) return passed;
   Result<Secret> text = client_.get(key_of(session), earlier(deadline, Deadline::after(answer_patience)));
   if (text.ok()) known = {session, *text};
   return text;

@@ -1,13 +1,15 @@
 #include "rendezvous/meeting/pmix_client.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include <tutti/log.h>
+
 #include "core/fork_guard.h"
 #include "core/security/digest.h"
+#include "rendezvous/store/long_wait.h"
 
 namespace tutti {
 namespace {
@@ -94,16 +96,27 @@ Status PmixClient::put(const std::string& key, const Secret& text, Deadline dead
   return call("PMIx_Put", work, deadline);
 }
 
-bool PmixClient::pass_fences(std::uint64_t count, Deadline limit) {
+Status PmixClient::pass_fences(std::uint64_t count, Deadline limit) {
+  LongWait wait;
+  const auto ask = [this, &wait] {
+    if (wait.is_due()) {
+      log::warn("this process has waited for ", wait.waited(),
+                " for other ranks: not all have reached the launcher's fence (PMIx)");
+    }
+    return interrupted_ && interrupted_();
+  };
   while (status_.ok() && fences_passed_ < count) {
     if (!fence_) fence_.emplace([api = api_] { return collecting_fence(api); });
+    const Status passed = fence_->wait(ask, limit).status();
+    if (passed.code() == Code::timeout)
+      return Status(Code::timeout, "not all ranks have come to the launcher's fence within the time given");
+    if (!passed.ok()) return passed;
     // A fence that has failed counts, too, since it cannot be repeated.
-    if (!fence_->wait(interrupted_, limit).ok()) return false;
     fence_.reset();
     ++fences_passed_;
     request_.reset();  // a new request finds what the fence has brought
   }
-  return status_.ok();
+  return status_;
 }
 
 Result<Secret> PmixClient::get(const std::string& key, Deadline deadline) {

@@ -20,7 +20,7 @@ namespace tutti {
 // A `PmixClient` talks to the launcher that has started this process, Open MPI's mpirun or Slurm's srun for
 // example, through the library of PMIx. The launcher keeps texts that a rank puts under keys, and has a
 // fence, which hands them to the other ranks. A rank can also get a text without the fence, but that takes
-// two seconds with some launchers, and does not work in every step of Slurm 22.05.
+// two seconds with some launchers, and does not work in every step of Slurm.
 //
 // A process must say goodbye to PMIx before it ends (PMIx_Finalize). Otherwise mpirun takes its end for a
 // crash and kills the job. Some launchers do not let a process come back after its goodbye. So a process has
@@ -47,9 +47,10 @@ class PmixClient {
   // Lets the other ranks get the text. A key is never put twice, since PMIx may keep copies of what it has
   // seen. Fails as `begin` does; then all later calls fail with `invalid_argument`.
   Status put(const std::string& key, const Secret& text, Deadline deadline);
-  // Begins to pass fences until this process has passed `count` of them since its start, one after the other.
-  // All ranks must pass equally many. Returns whether that has happened by `limit`; a later call goes on.
-  bool pass_fences(std::uint64_t count, Deadline limit);
+  // Passes fences until this process has passed `count` of them since its start, one after the other. All
+  // ranks must pass equally many. Fails with `timeout` at the limit, and with `aborted` if interrupted; the
+  // next call goes on with the fence. Logs a warning if that takes long.
+  Status pass_fences(std::uint64_t count, Deadline limit);
   // Returns the text that rank 0 has put under the key. Fails with `unreachable` if there is none by the
   // deadline, and perhaps earlier: some launchers answer at once. Fails with `aborted` if interrupted.
   Result<Secret> get(const std::string& key, Deadline deadline);

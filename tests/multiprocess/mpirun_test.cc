@@ -1,5 +1,5 @@
 // Tests that ranks meet under Open MPI's mpirun without settings: in a file if they are all on one host, and
-// through PMIx otherwise. mpirun_hosts_test.cc tests this on two hosts.
+// through PMIx otherwise. mpi_hosts_test.cc tests this on two hosts.
 #include <string>
 
 #include <gmock/gmock.h>

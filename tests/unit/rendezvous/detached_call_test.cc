@@ -43,12 +43,13 @@ TEST(DetachedCall, CanBeGivenUpAndWaitedForAgain) {
 }
 
 TEST(DetachedCall, MayReturnAfterNobodyWaitsAnyMore) {
-  std::promise<void> promise, returned;
-  std::future<void> end = returned.get_future();
+  std::promise<void> promise;
+  const auto returned = std::make_shared<std::promise<void>>();
+  const std::future<void> end = returned->get_future();
   {
-    const DetachedCall call([work = waits_for(promise), &returned] {
+    const DetachedCall call([work = waits_for(promise), returned] {
       const int result = work();
-      returned.set_value();
+      returned->set_value();
       return result;
     });
     EXPECT_FALSE(call.wait({}, Deadline::after(milliseconds(1))).ok());

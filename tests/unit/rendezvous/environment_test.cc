@@ -267,9 +267,13 @@ TEST(Environment, SlurmWithPmi) {
 }
 
 TEST(Environment, SlurmWithPmix) {
-  const Environment srun = with(step, {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.77.1"}});
+  const Environment srun = with(
+      step,
+      {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.77.1"}, {"SLURM_JOB_NODELIST", "n[03-04],m1"}});
   const Launch launch = found(srun);
   expect_launch(launch, 3, 4, "the launcher's PMIx");
+  EXPECT_FALSE(launch.store.fence_only);
+  EXPECT_TRUE(found(with(srun, {{"SLURM_JOB_NODELIST", "n[01-04],m1"}})).store.fence_only);
   EXPECT_EQ(launch.local_rank, 1);
   expect_launch(found(with(srun, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 3, 4, "tcp://m:5");
   // These variables are those of an outer step, or of another rank.
@@ -301,8 +305,7 @@ TEST(Environment, Slurm) {
 
 TEST(Environment, SlurmWithRanksOnHostsThatTheUserChooses) {
   const Environment chosen = with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}});
-  EXPECT_SAYS(error(chosen), "MASTER_ADDR is not (the host of rank 0; srun --mpi=pmi2");
-  expect_launch(found(with(chosen, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 3, 4, "tcp://m:5");
+  EXPECT_SAYS(error(chosen), "MASTER_ADDR is not (MASTER_ADDR=HOST_OF_RANK_0 srun");
   expect_launch(found(with(chosen, {{"MASTER_ADDR", "m"}})), 3, 4,
                 "tcp://m:" + std::to_string(slurm_port("77", "1")));
   expect_launch(found(with(chosen, {{"SLURM_STEP_NODELIST", "m1"}, {"MASTER_PORT", "5"}})), 3, 4,
