@@ -74,6 +74,13 @@ BARS = (
     One("tutti", ("limit: cache line",), SMALL_ALL_REDUCE, 2.5),
 )
 
+# The bars for ranks on several hosts (`./dev bench --hosts`).
+HOST_BARS = (
+    Cells("tutti", ("openmpi",), 1.0, share=0.9),
+    Cells("tutti", ("openmpi",), 1.5),
+    Cells("tutti", ("gloo",), 1.0),
+)
+
 
 STEP_NS = 60  # the most nanoseconds that the executor may add to the work of a step
 

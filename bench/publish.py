@@ -3,7 +3,7 @@ import shutil
 from pathlib import Path
 
 PAGES = ("README.md", "docs/performance.md")
-FILES = ("*.svg", "summary.csv")
+FILES = ("*.svg", "summary.csv", "hosts.csv")
 
 
 def replace_section(text, name, content):

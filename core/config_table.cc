@@ -63,6 +63,10 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_NCCL_LIBRARY", .member = &Config::nccl_library, .default_value = "",
      .meaning = "The file of NCCL's library. Not set: the one that the process has loaded, or libnccl.so.2 if the "
                 "system has it."},
+    {.name = "TUTTI_PMIX_LIBRARY", .member = &Config::pmix_library, .default_value = "",
+     .meaning = "The file of PMIx's library, through which ranks meet under mpirun on several hosts and under "
+                "srun --mpi=pmix. Not set: the one that the process has loaded, or libpmix.so.2 of the launcher or "
+                "the system."},
     {.name = "TUTTI_SOCKET_IFNAME", .member = &Config::socket_ifname, .default_value = "",
      .meaning = "Network interfaces: prefixes separated by commas, or a CIDR; a leading ^ excludes, a leading = "
                 "matches exactly, and ^= excludes exactly. Not set: the interface that routes to the store."},

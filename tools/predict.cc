@@ -74,7 +74,8 @@ class Errors {
 
 }  // namespace
 
-std::string validate(const std::string& file, const Selector& selector, std::ostream& out) {
+std::string validate(const std::string& file, const Selector& selector, const Topology* topology,
+                     std::ostream& out) {
   std::ifstream table(file);
   std::string line;
   if (!std::getline(table, line)) return "cannot read " + file;
@@ -90,7 +91,12 @@ std::string validate(const std::string& file, const Selector& selector, std::ost
     const std::uint64_t bytes = std::stoull(columns[2]);
     const int ranks = std::stoi(columns[3]);
     const double measured = std::stod(columns[4]);
-    const Problem problem = problem_of(*kind, bytes, ranks);
+    if (topology != nullptr && topology->size() != ranks) {
+      return file + " has times of " + std::to_string(ranks) + " ranks; this job has " +
+             std::to_string(topology->size());
+    }
+    Problem problem = problem_of(*kind, bytes, ranks);
+    problem.topology = topology;
     const Choice choice = selector.choose(problem).take();
     const double predicted =
         1e6 * simulate(*choice.algorithm, problem, choice.tuning, selector.model(), repetitions).seconds;

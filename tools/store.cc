@@ -31,6 +31,7 @@ int serve(const tcp::StoreServerOptions& options) {
   }
   int signal = 0;
   sigwait(&ending, &signal);
+  std::cout << "served " << (*server)->requests() << " requests" << std::endl;
   return 0;
 }
 

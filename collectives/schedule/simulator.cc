@@ -16,13 +16,16 @@ struct Ports {
   double in = 0;
 };
 
+// `Cores` has the time from which each core of a machine is free. It is empty if there is one for every rank.
+using Cores = std::vector<double>;
+
 struct Host {
   Ports ports;
   std::uint64_t sent_bytes = 0;
-  std::vector<double> cores;  // the time from which each is free; empty: one core for every rank
+  Cores* cores = nullptr;
 };
 
-struct Machine {
+struct Rank {
   Ports ports;
   double thread = 0;  // the time from which the rank is free: it does one thing at a time
   Host* host = nullptr;
@@ -61,14 +64,17 @@ class SimulatedRun {
         schedules_(std::move(schedules)),
         model_(model),
         repetitions_(static_cast<std::uint32_t>(repetitions)),
-        machines_(schedules_.size()),
+        ranks_(schedules_.size()),
         meetings_(schedules_.size()),
         missing_(schedules_.size()),
         progress_(schedules_.size()),
         topology_(problem.topology),
         hosts_(topology_ == nullptr ? 1 : static_cast<std::size_t>(topology_->hosts())) {
-    for (Host& host : hosts_) host.cores.resize(static_cast<std::size_t>(model.cores));
-    for (std::size_t rank = 0; rank < machines_.size(); ++rank) machines_[rank].host = &hosts_[host_of(rank)];
+    const auto sharing = static_cast<std::size_t>(model.hosts_per_machine);
+    machines_.resize((hosts_.size() + sharing - 1) / sharing,
+                     Cores(static_cast<std::size_t>(model.cores), 0.0));
+    for (std::size_t host = 0; host < hosts_.size(); ++host) hosts_[host].cores = &machines_[host / sharing];
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].host = &hosts_[host_of(rank)];
   }
 
   Simulation finish() {
@@ -136,18 +142,18 @@ class SimulatedRun {
     waiting.erase(meeting);
   }
 
-  // Occupies the rank and a core of its host for `seconds`. The work begins at `time`, or as soon as both are
-  // free if that is later. Returns when the work begins.
+  // Occupies the rank and a core of its machine for `seconds`. The work begins at `time`, or as soon as both
+  // are free if that is later. Returns when the work begins.
   double occupy(std::uint32_t rank, double time, double seconds) {
-    Machine& machine = machines_[rank];
-    double begin = std::max(time, machine.thread);
-    auto& cores = machine.host->cores;
+    double& thread = ranks_[rank].thread;
+    double begin = std::max(time, thread);
+    Cores& cores = *ranks_[rank].host->cores;
     if (!cores.empty()) {
       const auto core = std::min_element(cores.begin(), cores.end());
       begin = std::max(begin, *core);
       *core = begin + seconds;
     }
-    machine.thread = begin + seconds;
+    thread = begin + seconds;
     return begin;
   }
 
@@ -166,8 +172,8 @@ class SimulatedRun {
     const double handshake = n > static_cast<double>(model_.eager) ? link.handshake : 0;
     const double work = link.busy + n * link.busy_byte;
     const double worked = occupy(from, event.time, work);
-    Ports& sender = machines_[from].ports;
-    Ports& receiver = machines_[to].ports;
+    Ports& sender = ranks_[from].ports;
+    Ports& receiver = ranks_[to].ports;
     double begin = std::max(worked, sender.out);
     double arrival = link.alpha + handshake + transfer;
     if (within) {
@@ -175,8 +181,8 @@ class SimulatedRun {
     } else {
       // The bytes of all ranks of a host pass its port one after the other. The other costs of a message are
       // separate for each rank.
-      Ports& host_sender = machines_[from].host->ports;
-      Ports& host_receiver = machines_[to].host->ports;
+      Ports& host_sender = ranks_[from].host->ports;
+      Ports& host_receiver = ranks_[to].host->ports;
       begin = std::max(begin, host_sender.out);
       host_sender.out = begin + transfer;
       arrival = std::max(begin + arrival, host_receiver.in + transfer);
@@ -187,7 +193,7 @@ class SimulatedRun {
     receiver.in = arrival;
     ++result_.messages;
     sent_bytes_[from] += s.left.count * element_size_;
-    if (!within) machines_[from].host->sent_bytes += s.left.count * element_size_;
+    if (!within) ranks_[from].host->sent_bytes += s.left.count * element_size_;
     post(std::max(sender.out, worked + work), event.at, Event::Kind::done);
     post(std::max(event.time, arrival - work), event.at, Event::Kind::landing, arrival,
          progress_[from].repetition);
@@ -250,12 +256,13 @@ class SimulatedRun {
 
   const CostModel& model_;
   std::uint32_t repetitions_;
-  std::vector<Machine> machines_;
+  std::vector<Rank> ranks_;
   std::vector<std::unordered_map<std::uint64_t, Meeting>> meetings_;  // by receiver, then by `key`
   std::vector<std::vector<std::uint32_t>> missing_;                   // dependencies that have not completed
   std::vector<Progress> progress_;
   const Topology* topology_;
   std::vector<Host> hosts_;
+  std::vector<Cores> machines_;
   std::vector<std::uint64_t> sent_bytes_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t order_ = 0;
