@@ -110,12 +110,13 @@ class Verdicts(unittest.TestCase):
 
 
 class AcrossHosts(unittest.TestCase):
-    TIMES = {CROWDED: {"tutti": [10, 12, 14], "gloo": [100] * 3, "openmpi": [8] * 3}}
+    TIMES = {CROWDED: {"tutti": [10, 12, 14], "gloo": [100] * 3, "openmpi": [8] * 3, "tutti-two-level": [20] * 3}}
 
     def test_has_bars_of_its_own(self):
         found = judge(figures(self.TIMES, bars=HOST_BARS))
         self.assertEqual([(v.bar.peers, v.bar.bar, v.passed) for v in found],
-                         [(("openmpi",), 1.0, False), (("openmpi",), 1.5, True), (("gloo",), 1.0, True)])
+                         [(("openmpi",), 1.0, False), (("openmpi",), 1.5, True), (("gloo",), 1.0, True),
+                          (("tutti-two-level",), 1.0, True)])
 
     def test_a_prediction_is_compared_with_the_lowest_time(self):
         printed = ["# costs", "collective,bytes,ranks,measured_us,predicted_us,ratio,algorithm",

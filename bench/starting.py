@@ -41,7 +41,7 @@ class Start:
     def __init__(self, begin_ns, output, ranks):
         found = [tuple(map(int, match)) for match in LINE.findall(output)]
         if len(found) != ranks:
-            raise StartError(f"{len(found)} of {ranks} ranks have started:\n{output[-2000:]}")
+            raise StartError(f"{len(found)} of {ranks} ranks have started")
         self.launched_s = (max(began for _, began, *_ in found) - begin_ns) / 1e9  # until the last rank's main
         self.met_s = (max(met for _, _, met, *_ in found) - begin_ns) / 1e9  # until the last rank's init has ended
         self.tcp = [tcp for *_, tcp, _ in found]
@@ -52,9 +52,13 @@ def start(command, ranks, environment=None):
     begin = time.monotonic_ns()
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600,
                           env={**os.environ, **(environment or {})})
-    if done.returncode != 0:
-        raise StartError(f"{' '.join(command)}\n{done.stderr[-2000:]}")
-    return Start(begin, done.stdout, ranks)
+    try:
+        found = Start(begin, done.stdout, ranks)
+    except StartError as error:
+        raise StartError(f"{' '.join(command)}: {error}\n{done.stderr[-2000:]}") from None
+    if done.returncode != 0:  # all ranks have met, but did not end in order
+        print(f"starting: {' '.join(command)}: status {done.returncode}\n{done.stderr[:500]}", file=sys.stderr)
+    return found
 
 
 def local_command(programs, ranks):
