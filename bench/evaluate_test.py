@@ -3,21 +3,22 @@ import math
 import unittest
 
 import chart
+import predictions
 import publish
 import results
-from bars import MEDIUM, Cells, Mean, One
+from bars import BARS, HOST_BARS, MEDIUM, Cells, Mean, One
 from evaluate import Figures, estimate, judge
 
 CELL = results.Cell("all_reduce", 2, 65536)
 CROWDED = results.Cell("all_reduce", 4, 65536)
 
 
-def figures(times, limits=None, cores=2):
+def figures(times, limits=None, cores=2, bars=BARS):
     """Makes Figures from `times`, which maps a cell and then a peer to the times of rounds 1, 2, ..."""
     rows = [{"collective": cell.collective, "ranks": cell.ranks, "bytes": cell.bytes, "peer": peer, "round": i + 1,
              "lat_us_median": time}
             for cell, by_peer in times.items() for peer, series in by_peer.items() for i, time in enumerate(series)]
-    return Figures(results.times(rows), limits or {}, cores)
+    return Figures(results.times(rows), limits or {}, cores, bars)
 
 
 def verdict(found, kind, **fields):
@@ -106,6 +107,35 @@ class Verdicts(unittest.TestCase):
 
     def test_nothing_measured_is_no_pass(self):
         self.assertTrue(all(v.passed is None for v in judge(figures({}))))
+
+
+class AcrossHosts(unittest.TestCase):
+    TIMES = {CROWDED: {"tutti": [10, 12, 14], "gloo": [100] * 3, "openmpi": [8] * 3, "tutti-two-level": [20] * 3}}
+
+    def test_has_bars_of_its_own(self):
+        found = judge(figures(self.TIMES, bars=HOST_BARS))
+        self.assertEqual([(v.bar.peers, v.bar.bar, v.passed) for v in found],
+                         [(("openmpi",), 1.0, False), (("openmpi",), 1.5, True), (("gloo",), 1.0, True),
+                          (("tutti-two-level",), 1.0, True)])
+
+    def test_a_prediction_is_compared_with_the_lowest_time(self):
+        printed = ["# costs", "collective,bytes,ranks,measured_us,predicted_us,ratio,algorithm",
+                   "all_reduce,65536,4,10,5,0.5,leaders", "# 4 ranks, up to 64 KiB: 1 cells"]
+        rows = [dict(zip(predictions.COLUMNS, [*line, number])) for number in (1, 2, 3)
+                for line in predictions.parse(printed)]
+        found = figures(self.TIMES, bars=HOST_BARS)
+        predicted = predictions.Predictions(rows, found)
+        self.assertEqual(predicted.ratio(CROWDED), 0.5)
+        self.assertIn("| 2 hosts of 2 ranks | 1 | 0.500 | 2.00 | 2.00 | **fails** |", predictions.errors(predicted, 2))
+        self.assertIn("| all_reduce, 64 KiB | 12.0 | 10.0 | 5.00 | 0.500 | leaders | 8.00 |",
+                      predictions.times(predicted, found, 2))
+
+    def test_a_stalled_tutti_has_no_prediction(self):
+        found = figures({CROWDED: {"tutti": ["stalled"], "gloo": [1], "openmpi": [1]}}, bars=HOST_BARS)
+        rows = [dict(zip(predictions.COLUMNS, ["all_reduce", "65536", "4", "1", "5", "5", "leaders", 1]))]
+        predicted = predictions.Predictions(rows, found)
+        self.assertEqual(predictions.errors(predicted, 2), "")
+        self.assertIn("all_reduce, 64 KiB", predictions.times(predicted, found, 2))
 
 
 class Output(unittest.TestCase):

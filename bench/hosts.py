@@ -6,6 +6,7 @@ host name or by network namespace who shares memory therefore uses the bridge be
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -41,6 +42,8 @@ class NetworkHosts:
         self.prefix = f"tutti-bench-{os.getpid()}"
 
     def __enter__(self):
+        # A bench that is ended by a signal must remove its hosts, too.
+        self.earlier_handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         try:
             self._make()
         except BaseException:
@@ -50,6 +53,7 @@ class NetworkHosts:
 
     def __exit__(self, *_):
         self._remove()
+        signal.signal(signal.SIGTERM, self.earlier_handler)
 
     def address(self, host):
         return f"10.204.0.{host + 1}"

@@ -120,6 +120,8 @@ HOST_PEERS = {
     peer.name: peer
     for peer in (
         Peer("tutti", "tutti", _tutti_on_hosts),
+        # This peer shows whether tutti chooses the algorithm `two_level` where it is the fastest.
+        Peer("tutti-two-level", "tutti", _tutti_on_hosts, {"TUTTI_ALGORITHM": "all_reduce:two_level"}, ("all_reduce",)),
         Peer("gloo", "gloo", _gloo_on_hosts),
         Peer("openmpi", "openmpi", _openmpi_on_hosts, AS_ROOT),
     )

@@ -28,20 +28,27 @@ def parse(lines):
 
 
 class Predictions:
-    """Holds the predicted times by cell and round, and their ratios to the measured times of the same round."""
+    """Holds the predicted times by cell. They do not include other load on the machine, so each is compared with the
+    lowest time over all rounds."""
 
     def __init__(self, rows, figures):
-        self.predicted, self.ratios, self.algorithms = {}, {}, {}
+        self.predicted, self.algorithms = {}, {}
+        self.lowest = {cell: min(by_peer["tutti"].values()) for cell, by_peer in figures.times.items()
+                       if by_peer.get("tutti")}
         for row in rows:
-            cell, number = results.Cell(row["collective"], int(row["ranks"]), int(row["bytes"])), int(row["round"])
-            measured = figures.times.get(cell, {}).get("tutti", {}).get(number, math.inf)
-            if math.isfinite(measured):
+            cell = results.Cell(row["collective"], int(row["ranks"]), int(row["bytes"]))
+            if math.isfinite(self.lowest.get(cell, math.inf)):
                 self.predicted.setdefault(cell, []).append(float(row["predicted_us"]))
-                self.ratios.setdefault(cell, []).append(float(row["predicted_us"]) / measured)
                 self.algorithms.setdefault(cell, []).append(row["algorithm"])
 
+    def cells(self):
+        return self.predicted.keys()
+
+    def time(self, cell):
+        return statistics.median(self.predicted[cell])
+
     def ratio(self, cell):
-        return statistics.median(self.ratios[cell])
+        return self.time(cell) / self.lowest[cell]
 
     def algorithm(self, cell):
         return statistics.mode(self.algorithms[cell])
@@ -55,8 +62,8 @@ def errors(predicted, ranks_per_host):
     """Returns a table of the predictions' errors by number of hosts and in total. An error is the factor by which a
     prediction is too large or too small."""
     rows = []
-    for ranks in (*sorted({cell.ranks for cell in predicted.ratios}), None):
-        logs = [math.log(predicted.ratio(cell)) for cell in predicted.ratios if ranks in (None, cell.ranks)]
+    for ranks in (*sorted({cell.ranks for cell in predicted.cells()}), None):
+        logs = [math.log(predicted.ratio(cell)) for cell in predicted.cells() if ranks in (None, cell.ranks)]
         if not logs:
             continue
         error = math.exp(statistics.fmean(map(abs, logs)))
@@ -75,7 +82,7 @@ def times(predicted, figures, ranks_per_host):
         for collective in results.COLLECTIVES:
             for cell in sorted(cell for cell in figures.times if cell.collective == collective and cell.ranks == ranks):
                 rows.append(_row(cell, predicted, figures))
-        head = ["", "tutti, us", "predicted, us", "ratio", "by"]
+        head = ["", "tutti, us", "lowest", "predicted", "/ lowest", "by"]
         for peer in PEERS:
             head += [f"{peer}, us", f"tutti / {peer}"]
         text += f"\n### {hosts_words(ranks, ranks_per_host)}\n\n{table(head, rows)}"
@@ -88,11 +95,11 @@ def _row(cell, predicted, figures):
         return short(statistics.median(finite)) if finite else "–"
 
     row = [f"{cell.collective}, {results.human(cell.bytes)}", microseconds("tutti")]
-    if cell in predicted.ratios:
-        row += [short(statistics.median(predicted.predicted[cell])), short(predicted.ratio(cell)),
+    if cell in predicted.cells():
+        row += [short(predicted.lowest[cell]), short(predicted.time(cell)), short(predicted.ratio(cell)),
                 predicted.algorithm(cell).replace("_", " ")]
     else:
-        row += ["–", "–", "–"]
+        row += ["–"] * 4
     for peer in PEERS:
         ratio = figures.ratio(cell, "tutti", peer)
         mark = "**" if ratio is not None and ratio.above(1) else ""

@@ -41,7 +41,7 @@ class Start:
     def __init__(self, begin_ns, output, ranks):
         found = [tuple(map(int, match)) for match in LINE.findall(output)]
         if len(found) != ranks:
-            raise StartError(f"{len(found)} of {ranks} ranks have started:\n{output[-2000:]}")
+            raise StartError(f"{len(found)} of {ranks} ranks have started")
         self.launched_s = (max(began for _, began, *_ in found) - begin_ns) / 1e9  # until the last rank's main
         self.met_s = (max(met for _, _, met, *_ in found) - begin_ns) / 1e9  # until the last rank's init has ended
         self.tcp = [tcp for *_, tcp, _ in found]
@@ -52,9 +52,13 @@ def start(command, ranks, environment=None):
     begin = time.monotonic_ns()
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600,
                           env={**os.environ, **(environment or {})})
-    if done.returncode != 0:
-        raise StartError(f"{' '.join(command)}\n{done.stderr[-2000:]}")
-    return Start(begin, done.stdout, ranks)
+    try:
+        found = Start(begin, done.stdout, ranks)
+    except StartError as error:
+        raise StartError(f"{' '.join(command)}: {error}\n{done.stderr[-2000:]}") from None
+    if done.returncode != 0:  # all ranks have met, but did not end in order
+        print(f"starting: {' '.join(command)}: status {done.returncode}\n{done.stderr[:500]}", file=sys.stderr)
+    return found
 
 
 def local_command(programs, ranks):
@@ -69,8 +73,8 @@ def store_requests(programs, ranks):
         token.write_text(os.urandom(32).hex())
         token.chmod(0o600)
         environment = {**os.environ, "TUTTI_TOKEN_FILE": str(token)}
-        store = subprocess.Popen([str(programs / "tutti"), "store", "--port", "0"], stdout=subprocess.PIPE, text=True,
-                                 env=environment)
+        store = subprocess.Popen([str(programs / "tutti"), "store", "--port", "0"], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, env=environment)
         try:
             address = re.search(r"serving at (\S+)", store.stdout.readline()).group(1)
             command = local_command(programs, ranks)
@@ -79,8 +83,7 @@ def store_requests(programs, ranks):
             start(command, ranks, environment)
         finally:
             store.terminate()
-            rest = store.stdout.read()
-            store.wait()
+            rest = store.communicate()[1]
     return int(re.search(r"served (\d+) requests", rest).group(1))
 
 

@@ -89,6 +89,17 @@ std::string known_collectives() {
   return names;
 }
 
+// Sets the number of ranks and their hosts, unless those of a job are already known. Returns an error
+// message, which is empty if the options are valid.
+std::string place_ranks(const ExplainOptions& options, Question& question) {
+  question.problem.size = question.topology == nullptr ? options.ranks : question.topology->size();
+  if (question.problem.size == 0) return "--ranks is required";
+  if (options.machine.hosts > question.problem.size) return "--hosts must not be more than --ranks";
+  if (question.topology == nullptr)
+    question.topology = topology_of(question.problem.size, options.machine.hosts);
+  return {};
+}
+
 // Parses the options into `question`. Returns an error message, which is empty if the options are valid.
 std::string understand(const ExplainOptions& options, Question& question) {
   if (options.collective.empty()) return "COLLECTIVE is required";
@@ -96,9 +107,8 @@ std::string understand(const ExplainOptions& options, Question& question) {
   if (!kind || !explainable(*kind)) {
     return no_such("collective to explain", options.collective, known_collectives());
   }
-  const int ranks = question.topology == nullptr ? options.ranks : question.topology->size();
-  if (ranks == 0) return "--ranks is required";
-  if (options.machine.hosts > ranks) return "--hosts must not be more than --ranks";
+  if (std::string problem = place_ranks(options, question); !problem.empty()) return problem;
+  const int ranks = question.problem.size;
   const auto bytes = parse_size(options.bytes);
   const auto type = parse_data_type(options.type);
   const auto op = parse_reduce_op(options.op);
@@ -122,12 +132,10 @@ std::string understand(const ExplainOptions& options, Question& question) {
   question.type = *type;
   question.problem.kind = *kind;
   question.problem.rank = options.rank;
-  question.problem.size = ranks;
   question.problem.root = options.root;
   question.problem.count = count_for(*kind, *bytes, ranks, *type);
   question.problem.element_size = static_cast<std::uint32_t>(size_of(*type));
   question.problem.average = is_reduction(*kind) && *op == ReduceOp::avg;
-  if (question.topology == nullptr) question.topology = topology_of(ranks, options.machine.hosts);
   question.problem.topology = question.topology.get();
   return {};
 }
@@ -229,6 +237,15 @@ void print_question(const Question& question) {
     std::cout << " of " << question.topology->hosts() << " hosts";
 }
 
+// Compares a file with predictions. Returns the exit status.
+int print_validation(const ExplainOptions& options, const Question& question, const Selector& selector) {
+  std::cout << "# " << question.machine.source << ": " << describe(question.machine.model) << "\n";
+  const std::string problem = validate(options.validate, selector, question.topology.get(), std::cout);
+  if (problem.empty()) return 0;
+  std::cerr << "tutti explain: " << problem << "\n";
+  return exit_failure;
+}
+
 // Prints which algorithm runs, why, and what it does. Returns the exit status.
 int explain(const ExplainOptions& options, Question& question, const Selector& selector) {
   const auto choice =
@@ -286,13 +303,7 @@ int explain_command(const Arguments& arguments) {
     print_scaling(selector, ranks_of_a_host, std::cout);
     return 0;
   }
-  if (!options.validate.empty()) {
-    std::cout << "# " << question.machine.source << ": " << describe(question.machine.model) << "\n";
-    const std::string problem = validate(options.validate, selector, question.topology.get(), std::cout);
-    if (problem.empty()) return 0;
-    std::cerr << "tutti explain: " << problem << "\n";
-    return exit_failure;
-  }
+  if (!options.validate.empty()) return print_validation(options, question, selector);
   // Ranks that share memory may also use the algorithms that need no messages. These algorithms need the size
   // of a window.
   const bool one_host = question.topology == nullptr || question.topology->hosts() == 1;

@@ -1,6 +1,7 @@
 #include "tools/job_machine.h"
 
 #include <algorithm>
+#include <vector>
 
 #include <tutti/init.h>
 
@@ -8,18 +9,31 @@
 #include "collectives/schedule/calibration.h"
 
 namespace tutti::tools {
+namespace {
+
+// Returns the middle one of several measurements of a class of connection.
+LinkCost middle(std::vector<LinkCost> links) {
+  const auto place = links.begin() + static_cast<std::ptrdiff_t>(links.size() / 2);
+  std::ranges::nth_element(links, place, is_faster);
+  return *place;
+}
+
+}  // namespace
 
 JobMachine measure_job() {
   Communicator communicator = init();
   const World& world = world_of(communicator);
-  CostModel best = world.selector.model();
+  CostModel model = world.selector.model();
+  std::vector<LinkCost> near = {model.near}, far = {model.far};
   for (int i = 1; i < measurements; ++i) {
-    const CostModel next = agree_on_costs(communicator, world.topology, best, true);
-    if (is_faster(next.near, best.near)) best.near = next.near;
-    if (is_faster(next.far, best.far)) best.far = next.far;
-    best.gamma = std::min(best.gamma, next.gamma);
+    const CostModel next = agree_on_costs(communicator, world.topology, model, true);
+    near.push_back(next.near);
+    far.push_back(next.far);
+    model.gamma = std::min(model.gamma, next.gamma);
   }
-  return {communicator.rank(), best, world.topology};
+  model.near = middle(near);
+  model.far = middle(far);
+  return {communicator.rank(), model, world.topology};
 }
 
 bool is_faster(const LinkCost& link, const LinkCost& other) {

@@ -142,6 +142,14 @@ class SimulatedRun {
     waiting.erase(meeting);
   }
 
+  // Returns how long a message of n bytes keeps a core busy at one end. If an earlier message of the same
+  // sender to the same receiver is not over, both are handled together, and no rank is woken twice. Messages
+  // in a burst follow each other after `gap`, in which both ends do their work.
+  static double work_of(const LinkCost& link, double n, bool follows_another) {
+    return (follows_another ? std::min(link.gap / 2, link.busy) : link.busy) + n * link.busy_byte;
+  }
+  static std::uint64_t stream(std::uint32_t from, std::uint32_t to) { return std::uint64_t{from} << 32 | to; }
+
   // Occupies the rank and a core of its machine for `seconds`. The work begins at `time`, or as soon as both
   // are free if that is later. Returns when the work begins.
   double occupy(std::uint32_t rank, double time, double seconds) {
@@ -170,7 +178,7 @@ class SimulatedRun {
     const double n = bytes(s.left.count);
     const double transfer = n * link.beta * (neighbours ? 1.0 : model_.congestion);
     const double handshake = n > static_cast<double>(model_.eager) ? link.handshake : 0;
-    const double work = link.busy + n * link.busy_byte;
+    const double work = work_of(link, n, under_way_[stream(from, to)]++ > 0);
     const double worked = occupy(from, event.time, work);
     Ports& sender = ranks_[from].ports;
     Ports& receiver = ranks_[to].ports;
@@ -205,14 +213,17 @@ class SimulatedRun {
     const Step& s = step(event.at);
     const auto to = static_cast<std::uint32_t>(s.peer);
     const LinkCost& link = host_of(event.at.rank) == host_of(to) ? model_.near : model_.far;
-    const double work = link.busy + bytes(s.left.count) * link.busy_byte;
+    double& taking_in = taking_in_[stream(event.at.rank, to)];
+    const double work = work_of(link, bytes(s.left.count), taking_in > event.time);
     const double end = occupy(to, event.time, work) + work;
+    taking_in = std::max(end, event.arrival);
     post(std::max(end, event.arrival), event.at, Event::Kind::landed, 0, event.repetition);
   }
 
   void meet(const Event& event) {
     const Step& s = step(event.at);
     const auto to = static_cast<std::uint32_t>(s.peer);
+    --under_way_[stream(event.at.rank, to)];
     auto& waiting = meetings_[to];
     const auto [meeting, first] = waiting.try_emplace(
         key(event.repetition, static_cast<int>(event.at.rank), s.index), Meeting{event.time, 0, false});
@@ -266,6 +277,10 @@ class SimulatedRun {
   std::vector<std::uint64_t> sent_bytes_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t order_ = 0;
+  // These two have, for each sender and receiver, how many messages the receiver has not taken in yet, and
+  // until when it takes one in.
+  std::unordered_map<std::uint64_t, int> under_way_;
+  std::unordered_map<std::uint64_t, double> taking_in_;
   Simulation result_;
 };
 

@@ -139,6 +139,34 @@ TEST(Simulator, RanksShareCores) {
   EXPECT_GE(simulate(*doubling, p, {}, model).seconds, 48 * model.near.busy);
 }
 
+TEST(Simulator, HostsShareTheCoresOfAMachine) {
+  const Topology topology = Topology::regular(4, 2);
+  Problem p = problem(CollectiveKind::all_to_all, 8, 8);
+  p.topology = &topology;
+  CostModel model = clustered();
+  model.cores = 2;
+  const Algorithm* pairwise = find_algorithm(p.kind, "pairwise");
+  const double apart = simulate(*pairwise, p, {}, model).seconds;
+  const double estimated_apart = pairwise->cost(p, {}, model);
+  model.hosts_per_machine = 4;
+  // Each of eight ranks sends six messages to other hosts. There is work at both ends.
+  EXPECT_GE(simulate(*pairwise, p, {}, model).seconds, 8 * 6 * 2 * model.far.busy / model.cores);
+  EXPECT_GT(simulate(*pairwise, p, {}, model).seconds, 1.5 * apart);
+  EXPECT_GT(pairwise->cost(p, {}, model), 1.5 * estimated_apart);
+}
+
+// A root that broadcasts again and again runs ahead of the others.
+TEST(Simulator, MessagesInARowTakeLessWork) {
+  const Problem p = problem(CollectiveKind::broadcast, 2, 8);
+  CostModel model;
+  model.cores = 1;
+  model.near.gap = model.near.busy / 10;
+  constexpr int repetitions = 100;
+  const double again = simulate(*find_algorithm(p.kind, "binomial"), p, {}, model, repetitions).seconds;
+  EXPECT_LT(again, model.near.busy);
+  EXPECT_GE(again, model.near.gap);
+}
+
 TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   constexpr double factor = 3.1;
   for (const auto& [hosts, ranks] : {std::pair(2, 2), {2, 4}, {3, 3}, {4, 4}, {8, 2}, {8, 8}}) {
