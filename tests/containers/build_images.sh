@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# build_images.sh FOLDER builds the images `tutti` and `tutti:sshd` of docker/Dockerfile by podman. Their base is made by
+# build_images.sh FOLDER builds the images of docker/Dockerfile, `tutti`, `tutti:sshd` and `tutti:build`, by podman. Their base is made by
 # debootstrap, so that no image registry is needed. Images and settings of podman are kept in FOLDER.
 # A status of 77 means that no image can be made on this machine; the last line on stderr then says why.
 set -euo pipefail
@@ -64,5 +64,7 @@ build() {
   done
   cannot build
 }
+build build tutti:build
 build runtime tutti
 build sshd tutti:sshd
+podman image prune --force >"$folder/prune.log" 2>&1 || cannot prune  # what earlier sources have left

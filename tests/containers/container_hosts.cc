@@ -59,8 +59,10 @@ void ContainerHosts::remove_containers() const {
   Process({"podman", "rm", "--all", "--force", "--time=0"}, settings).wait();
 }
 
+// BuildKit would need a service of Docker's own.
 Process::Environment ContainerHosts::service(int host) const {
-  return {{"DOCKER_HOST", "unix://" + socket(host)}, {"DOCKER_CONFIG", folder_.path()}};
+  return {
+      {"DOCKER_HOST", "unix://" + socket(host)}, {"DOCKER_CONFIG", folder_.path()}, {"DOCKER_BUILDKIT", "0"}};
 }
 
 // Returns why no container can be run here, or an empty text if the images are ready.

@@ -12,8 +12,8 @@ namespace tutti::test {
 
 // `ContainerHosts` are `NetworkHosts` on each of which a container service runs. The client `docker` talks to
 // the service of one host, so that `docker run --net=host` starts a container in that host's network. All
-// services are podman's, and have the images `tutti` and `tutti:sshd` of docker/Dockerfile. The destructor
-// removes all containers.
+// services are podman's, and have the images of docker/Dockerfile, `tutti`, `tutti:sshd` and `tutti:build`.
+// The destructor removes all containers.
 class ContainerHosts {
  public:
   // Builds the images, unless podman has kept them from an earlier run and no source has changed. Throws

@@ -156,6 +156,32 @@ TEST_F(Containers, NeedNeitherRootNorAHome) {
               HasSubstr("sum, in place: [2, 1, 10]"));
 }
 
+TEST_F(Containers, RunAProgramThatWasBuiltInOne) {
+  std::ofstream(folder_ / "Dockerfile") << R"(
+FROM tutti:build AS build
+COPY . /src
+RUN cmake -S /src -B /build && cmake --build /build
+
+FROM tutti
+COPY --from=build /build/my_program /usr/local/bin/
+)";
+  std::ofstream(folder_ / "CMakeLists.txt") << R"(
+cmake_minimum_required(VERSION 3.23)
+project(my_program LANGUAGES CXX)
+find_package(tutti REQUIRED)
+add_executable(my_program my_program.cc)
+target_link_libraries(my_program PRIVATE tutti::tutti)
+)";
+  std::ofstream(folder_ / "my_program.cc") << R"(
+#include <cstdio>
+#include <tutti/tutti.h>
+int main() { std::printf("%d ranks\n", tutti::init().size()); }
+)";
+  output(0, {"build", "-t", "my_program", folder_.path()});
+  EXPECT_EQ(output(0, {"run", "my_program", "tutti", "run", "-n", "2", "--", "my_program"}),
+            "2 ranks\n2 ranks\n");
+}
+
 TEST_F(Containers, ReadASecretFromAFile) {
   const std::string token = secret("token", "0123456789abcdef0123456789abcdef\n");
   const Words options = {"--net=host", "-e", "TUTTI_TLS=1", "-e", "TUTTI_TOKEN_FILE=/run/secrets/token"};
