@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# build_images.sh FOLDER builds the images of docker/Dockerfile, `tutti`, `tutti:sshd` and `tutti:build`, by podman. Their base is made by
+# debootstrap, so that no image registry is needed. Images and settings of podman are kept in FOLDER.
+# A status of 77 means that no image can be made on this machine; the last line on stderr then says why.
+set -euo pipefail
+source=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
+folder=$(realpath "$1")
+export CONTAINERS_CONF=$folder/containers.conf CONTAINERS_STORAGE_CONF=$folder/storage.conf
+
+# cannot NAME: says that a step has failed, with the last line of its log, and gives up.
+cannot() {
+  echo "no container images: $1: $(tail -n 1 "$folder/$1.log")" >&2
+  exit 77
+}
+
+rm -rf "$folder/networks"  # of earlier tests
+
+# These settings also work where control groups of version 1 are mounted beside those of version 2, and where limits
+# cannot be raised.
+cat >"$CONTAINERS_CONF" <<CONF
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+[network]
+network_backend = "netavark"
+network_config_dir = "$folder/networks"
+[containers]
+default_ulimits = ["nofile=16384:16384", "nproc=4096:4096"]
+CONF
+cat >"$CONTAINERS_STORAGE_CONF" <<CONF
+[storage]
+driver = "overlay"
+graphroot = "$folder/storage"
+runroot = "$folder/run"
+CONF
+
+# On Debian, the archive is the one that apt uses here.
+archive=http://deb.debian.org/debian
+if grep -qx ID=debian /etc/os-release; then
+  lists=(/etc/apt/sources.list /etc/apt/sources.list.d/*)
+  found=$(grep -hoP '^(URIs:|deb ).*?\Khttp://\S+' "${lists[@]}" 2>/dev/null | head -n 1) || :
+  archive=${found:-$archive}
+fi
+
+if ! podman image exists localhost/debian:base; then
+  rm -rf "$folder/root"
+  debootstrap --variant=minbase bookworm "$folder/root" "$archive" >"$folder/debootstrap.log" 2>&1 || cannot debootstrap
+  rm -f "$folder/root"/var/cache/apt/archives/*.deb
+  tar -C "$folder/root" -c . | podman import - localhost/debian:base >"$folder/import.log" 2>&1 || cannot import
+  rm -rf "$folder/root"
+fi
+podman run --rm --net=host localhost/debian:base true >"$folder/run.log" 2>&1 || cannot run
+
+# build TARGET TAG builds a stage of the Dockerfile. The network of the host is used, since this machine may forbid podman to
+# make one. If packages cannot be fetched, that may pass.
+build() {
+  local attempt
+  for attempt in 1 2 3; do
+    podman build --network=host --build-arg BASE=localhost/debian:base -f "$source/docker/Dockerfile" --target "$1" \
+      -t "localhost/$2" "$source" >"$folder/build.log" 2>&1 && return
+    grep -qE 'Failed to fetch|Unable to locate package' "$folder/build.log" || { cat "$folder/build.log" >&2; exit 1; }
+    sleep $((10 * attempt))
+  done
+  cannot build
+}
+build build tutti:build
+build runtime tutti
+build sshd tutti:sshd
+podman image prune --force >"$folder/prune.log" 2>&1 || cannot prune  # what earlier sources have left
