@@ -33,7 +33,7 @@ class Verdict:
     found: str
     passed: object  # True, False, or None if nothing was measured
     failing: list = field(default_factory=list)  # (cell, peer, Estimate)
-    doubtful: bool = False  # passed only because the intervals are wide; the medians alone would have failed
+    doubtful: bool = False  # the medians alone fail the bar; a pass is then due to wide intervals
 
 
 def short(value):

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-TERMINATE_S = 3  # seconds between SIGTERM and SIGKILL
+TERMINATE_S = 3  # at most so many seconds lie between SIGTERM and SIGKILL
 PR_SET_CHILD_SUBREAPER = 36  # an option of prctl
 
 
@@ -75,7 +75,8 @@ def _descendants(pids):
 
 
 def _end(processes):
-    """Ends `processes` by SIGTERM. After TERMINATE_S, kills what is left of them and of their descendants."""
+    """Ends `processes` by SIGTERM. When they have ended, and after TERMINATE_S at the latest, kills those of them and of
+    their descendants that still run."""
     ours = _descendants([process.pid for process in processes])
     for process in processes:
         process.terminate()
