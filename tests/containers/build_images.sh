@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# build_images.sh FOLDER builds the images of docker/Dockerfile, `tutti`, `tutti:sshd` and `tutti:build`, by podman. Their base is made by
-# debootstrap, so that no image registry is needed. Images and settings of podman are kept in FOLDER.
+# build_images.sh FOLDER builds the images of docker/Dockerfile by podman: `tutti`, `tutti:sshd` and `tutti:build`. Their
+# base is made by debootstrap, so that no image registry is needed. Images and settings of podman are kept in FOLDER.
 # A status of 77 means that no image can be made on this machine; the last line on stderr then says why.
 set -euo pipefail
 source=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 folder=$(realpath "$1")
 export CONTAINERS_CONF=$folder/containers.conf CONTAINERS_STORAGE_CONF=$folder/storage.conf
 
-# cannot NAME: says that a step has failed, with the last line of its log, and gives up.
-cannot() {
-  echo "no container images: $1: $(tail -n 1 "$folder/$1.log")" >&2
+# give_up WHY ends the script.
+give_up() {
+  echo "no container images: $1" >&2
   exit 77
 }
+# cannot NAME gives up since a step has failed. It says which, with the last line of the step's log.
+cannot() { give_up "$1: $(tail -n 1 "$folder/$1.log")"; }
 
 rm -rf "$folder/networks"  # of earlier tests
 
@@ -35,15 +37,12 @@ graphroot = "$folder/storage"
 runroot = "$folder/run"
 CONF
 
-# On Debian, the archive is the one that apt uses here.
-archive=http://deb.debian.org/debian
-if grep -qx ID=debian /etc/os-release; then
-  lists=(/etc/apt/sources.list /etc/apt/sources.list.d/*)
-  found=$(grep -hoP '^(URIs:|deb ).*?\Khttp://\S+' "${lists[@]}" 2>/dev/null | head -n 1) || :
-  archive=${found:-$archive}
-fi
-
 if ! podman image exists localhost/debian:base; then
+  grep -qx ID=debian /etc/os-release || give_up "this is not Debian, so apt names no archive of it"
+  # The archive is the one that apt uses here.
+  lists=$(find /etc/apt/sources.list /etc/apt/sources.list.d -type f 2>/dev/null) || :
+  # shellcheck disable=SC2086  # these names have no blanks
+  archive=$(grep -hoP '^(URIs:|deb ).*?\Khttps?://\S+' $lists | head -n 1) || give_up "apt's lists name no archive"
   rm -rf "$folder/root"
   debootstrap --variant=minbase bookworm "$folder/root" "$archive" >"$folder/debootstrap.log" 2>&1 || cannot debootstrap
   rm -f "$folder/root"/var/cache/apt/archives/*.deb
@@ -52,8 +51,8 @@ if ! podman image exists localhost/debian:base; then
 fi
 podman run --rm --net=host localhost/debian:base true >"$folder/run.log" 2>&1 || cannot run
 
-# build TARGET TAG builds a stage of the Dockerfile. The network of the host is used, since this machine may forbid podman to
-# make one. If packages cannot be fetched, that may pass.
+# build TARGET TAG builds a stage of the Dockerfile. The network of the host is used, since this machine may forbid podman
+# to make one. If packages cannot be fetched, another attempt may succeed.
 build() {
   local attempt
   for attempt in 1 2 3; do
