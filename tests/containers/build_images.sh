@@ -38,11 +38,11 @@ runroot = "$folder/run"
 CONF
 
 if ! podman image exists localhost/debian:base; then
-  grep -qx ID=debian /etc/os-release || give_up "this is not Debian, so apt names no archive of it"
   # The archive is the one that apt uses here.
-  lists=$(find /etc/apt/sources.list /etc/apt/sources.list.d -type f 2>/dev/null) || :
-  # shellcheck disable=SC2086  # these names have no blanks
-  archive=$(grep -hoP '^(URIs:|deb ).*?\Khttps?://\S+' $lists | head -n 1) || give_up "apt's lists name no archive"
+  # shellcheck disable=SC2016  # the $(...) is for apt-get
+  archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Codename: bookworm' \
+    'Component: main' | head -n 1) || :
+  [[ -n $archive ]] || give_up "apt knows no archive of Debian 12 here"
   rm -rf "$folder/root"
   debootstrap --variant=minbase bookworm "$folder/root" "$archive" >"$folder/debootstrap.log" 2>&1 || cannot debootstrap
   rm -f "$folder/root"/var/cache/apt/archives/*.deb
