@@ -100,8 +100,8 @@ constexpr Config::Variable table[] = {
      .meaning = "The send and receive buffer of each TCP socket. 0: the kernel's choice.",
      .most = 1 << 30},
     {.name = "TUTTI_TCP_CONGESTION", .member = &Config::tcp_congestion, .default_value = "",
-     .meaning = "The congestion control of TCP connections; \"system\" leaves the kernel's. Not set: reno within a "
-                "host and on private networks, else the kernel's."},
+     .meaning = "The congestion control of TCP connections; \"system\" leaves the kernel's. A name that the kernel refuses "
+                "is ignored, with a warning. Not set: reno within a host and on private networks, else the kernel's."},
     {.name = "TUTTI_TCP_SOCKETS", .member = &Config::tcp_sockets, .default_value = "0",
      .meaning = "The number of connections between two processes that share the payloads of large messages. 0: one for "
                 "each network interface in use.",
