@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# build_images.sh FOLDER builds the images of docker/Dockerfile by podman: `tutti`, `tutti:sshd` and `tutti:build`. Their
-# base is made by debootstrap, so that no image registry is needed. Images and settings of podman are kept in FOLDER.
-# A status of 77 means that no image can be made on this machine; the last line on stderr then says why.
+# build_images.sh FOLDER builds the images of docker/Dockerfile by podman: `tutti`, `tutti:sshd` and `tutti:build`.
+# Their base is made by debootstrap, so that no image registry is needed. Images and settings of podman are kept in
+# FOLDER. A status of 77 means that no image can be made on this machine; the last line on stderr then says why.
 set -euo pipefail
 source=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 folder=$(realpath "$1")
@@ -37,27 +37,36 @@ graphroot = "$folder/storage"
 runroot = "$folder/run"
 CONF
 
+# The images come from the archive from which apt installs Debian here, by the same proxy and with the same passwords.
+# shellcheck disable=SC2016  # the $(...) is apt's
+archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' \
+  'Component: main' 2>"$folder/archive.log" | grep -E '^https?://' | sort -u | head -n 1) ||
+  give_up "apt's lists name no archive of Debian (\`apt-get update\` fetches the lists)"
+eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
+export http_proxy https_proxy
+passwords=/etc/apt/auth.conf.d
+
 if ! podman image exists localhost/debian:base; then
-  # The archive is the one that apt uses here.
-  # shellcheck disable=SC2016  # the $(...) is for apt-get
-  archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Codename: bookworm' \
-    'Component: main' | head -n 1) || :
-  [[ -n $archive ]] || give_up "apt knows no archive of Debian 12 here"
-  rm -rf "$folder/root"
-  debootstrap --variant=minbase bookworm "$folder/root" "$archive" >"$folder/debootstrap.log" 2>&1 || cannot debootstrap
-  rm -f "$folder/root"/var/cache/apt/archives/*.deb
+  rm -rf "$folder/root" "$folder/netrc"
+  # debootstrap fetches by wget, which reads passwords from ~/.netrc. Unlike apt's files, that one names hosts alone.
+  mkdir -m 700 "$folder/netrc"
+  find "$passwords" -name '*.conf' -exec sed -E 's,https?://([^/ ]+)\S*,\1,' {} + >"$folder/netrc/.netrc"
+  HOME=$folder/netrc debootstrap --variant=minbase --include=ca-certificates bookworm "$folder/root" "$archive" \
+    >"$folder/debootstrap.log" 2>&1 || cannot debootstrap
+  rm -rf "$folder/root"/var/cache/apt/archives/*.deb "$folder/netrc"
+  cp /etc/ssl/certs/ca-certificates.crt "$folder/root/etc/ssl/certs" 2>"$folder/certificates.log" || :
   tar -C "$folder/root" -c . | podman import - localhost/debian:base >"$folder/import.log" 2>&1 || cannot import
   rm -rf "$folder/root"
 fi
 podman run --rm --net=host localhost/debian:base true >"$folder/run.log" 2>&1 || cannot run
 
-# build TARGET TAG builds a stage of the Dockerfile. The network of the host is used, since this machine may forbid podman
-# to make one. If packages cannot be fetched, another attempt may succeed.
+# build TARGET TAG builds a stage of the Dockerfile. The network of the host is used, since this machine may forbid
+# podman to make one. If packages cannot be fetched, another attempt may succeed.
 build() {
   local attempt
   for attempt in 1 2 3; do
-    podman build --network=host --build-arg BASE=localhost/debian:base -f "$source/docker/Dockerfile" --target "$1" \
-      -t "localhost/$2" "$source" >"$folder/build.log" 2>&1 && return
+    podman build --network=host --volume "$passwords:/etc/apt/auth.conf.d:ro" --build-arg BASE=localhost/debian:base \
+      -f "$source/docker/Dockerfile" --target "$1" -t "localhost/$2" "$source" >"$folder/build.log" 2>&1 && return
     grep -qE 'Failed to fetch|Unable to locate package' "$folder/build.log" || { cat "$folder/build.log" >&2; exit 1; }
     sleep $((10 * attempt))
   done
