@@ -37,23 +37,26 @@ graphroot = "$folder/storage"
 runroot = "$folder/run"
 CONF
 
-# The images come from the archive from which apt installs Debian here, by the same proxy and with the same passwords.
-# shellcheck disable=SC2016  # the $(...) is apt's
-archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' \
-  'Component: main' 2>"$folder/archive.log" | grep -E '^https?://' | sort -u | head -n 1) ||
-  give_up "apt's lists name no archive of Debian (\`apt-get update\` fetches the lists)"
+# Packages come by apt's proxy and with apt's passwords.
 eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
 export http_proxy https_proxy
 passwords=/etc/apt/auth.conf.d
 
 if ! podman image exists localhost/debian:base; then
-  rm -rf "$folder/root" "$folder/netrc"
+  # The archive is the one from which apt installs Debian here.
+  # shellcheck disable=SC2016  # the $(...) is apt's
+  archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' \
+    'Component: main' 2>"$folder/archive.log" | grep -E '^https?://' | sort -u | head -n 1) ||
+    give_up "apt's lists name no archive of Debian (\`apt-get update\` fetches the lists)"
+  rm -rf "$folder/root"
   # debootstrap fetches by wget, which reads passwords from ~/.netrc. Unlike apt's files, that one names hosts alone.
-  mkdir -m 700 "$folder/netrc"
-  find "$passwords" -name '*.conf' -exec sed -E 's,https?://([^/ ]+)\S*,\1,' {} + >"$folder/netrc/.netrc"
+  rm -rf "$folder/netrc" && mkdir -m 700 "$folder/netrc"
+  trap 'rm -rf "$folder/netrc"' EXIT
+  find "$passwords" -name '*.conf' \
+    -exec sed -E 's,^(machine\s+)(https?://)?([^/: ]+)\S*,\1\3,' {} + >"$folder/netrc/.netrc"
   HOME=$folder/netrc debootstrap --variant=minbase --include=ca-certificates bookworm "$folder/root" "$archive" \
     >"$folder/debootstrap.log" 2>&1 || cannot debootstrap
-  rm -rf "$folder/root"/var/cache/apt/archives/*.deb "$folder/netrc"
+  rm -f "$folder/root"/var/cache/apt/archives/*.deb
   cp /etc/ssl/certs/ca-certificates.crt "$folder/root/etc/ssl/certs" 2>"$folder/certificates.log" || :
   tar -C "$folder/root" -c . | podman import - localhost/debian:base >"$folder/import.log" 2>&1 || cannot import
   rm -rf "$folder/root"

@@ -111,9 +111,13 @@ TEST_F(Containers, OnTwoMachinesMeetAtAnAddress) {
 }
 
 TEST_F(Containers, OnTwoMachinesMeetByAFileOnASharedMount) {
+  const Words shared = {"--net=host", "-v", folder_.path() + ":/shared"};
+  const std::string other_user = std::to_string(image_user + 1) + ":" + std::to_string(image_user + 1);
   ASSERT_EQ(chown(folder_.path().c_str(), image_user, image_user), 0);
-  EXPECT_THAT(run_two({0, 1}, {"--net=host", "-v", folder_.path() + ":/shared"}, "02_all_reduce",
-                      "file:///shared/meet"),
+  EXPECT_THAT(run_two({0, 1}, shared, "02_all_reduce", "file:///shared/meet"),
+              HasSubstr("sum, in place: [2, 1, 10]"));
+  ASSERT_EQ(chown(folder_.path().c_str(), image_user + 1, image_user + 1), 0);
+  EXPECT_THAT(run_two({0, 1}, shared + Words{"--user", other_user}, "02_all_reduce", "file:///shared/other"),
               HasSubstr("sum, in place: [2, 1, 10]"));
 }
 
@@ -147,6 +151,14 @@ TEST_F(Containers, NeedNoShmSize) {
   EXPECT_THAT(output(0, small + Words{"df", "--output=size", "-k", "/dev/shm"}), HasSubstr(" 64\n"));
   output(0, small + Words{"tutti", "bench", "all_reduce", "-n", "2", "--min-bytes", "96M", "--max-bytes",
                           "96M", "--iterations", "1", "--batch", "1"});
+}
+
+// Other programs in the container may need /dev/shm.
+TEST_F(Containers, AreWarnedOfASmallShmByTheDoctor) {
+  Process& doctor = docker(0, {"run", "--net=host", "--shm-size=64k", "tutti", "tutti", "doctor"});
+  EXPECT_EQ(doctor.wait(), 1) << doctor.report();
+  EXPECT_THAT(doctor.out(), HasSubstr("/dev/shm has 64K of 64K free"));
+  EXPECT_THAT(doctor.out(), HasSubstr("docker run --shm-size=1g"));
 }
 
 TEST_F(Containers, NeedNeitherRootNorAHome) {
