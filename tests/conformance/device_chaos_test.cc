@@ -24,7 +24,6 @@ namespace {
 using std::chrono::milliseconds;
 using Random = std::mt19937;
 
-constexpr cuda::Outcome illegal_address = 700;
 constexpr int calls = 30;
 constexpr int most_elements = 240;
 

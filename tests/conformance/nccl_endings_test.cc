@@ -90,7 +90,7 @@ TEST_P(NcclEnding, AFailureOfADeviceIsNamed) {
     DeviceArray<float>& mine = memory[comm.rank()].emplace(comm.rank(), std::vector<float>(3, 1));
     EXPECT_TRUE(sum_on_device(comm, mine).ok());
     together.arrive_and_wait();
-    if (comm.rank() == 0) fake_cuda_break(700);
+    if (comm.rank() == 0) fake_cuda_break(illegal_address);
     const Status failed = sum_on_device(comm, mine);
     EXPECT_EQ(failed.code(), Code::aborted) << failed.to_string();
     EXPECT_THAT(failed.message(), HasSubstr("nccl: CUDA device"));

@@ -12,10 +12,10 @@
 namespace tutti::nccl {
 namespace {
 
-// A `Session` writes its name when it launches a group.
-class Session : public Lane::User {
+// A `FakeSession` writes its name when it launches a group.
+class FakeSession final : public Lane::User {
  public:
-  Session(char name, std::string& launches, bool at_once)
+  FakeSession(char name, std::string& launches, bool at_once)
       : name_(name), launches_(launches), at_once_(at_once) {}
   bool launch() override {
     launches_ += name_;
@@ -34,12 +34,12 @@ class LaneTest : public testing::Test {
 
   const std::shared_ptr<Lane> lane_ = Lane::open(**cuda::load(TUTTI_FAKE_CUDA), 0).take();
   std::string launches_;
-  Session slow_{'s', launches_, false};
-  Session fast_{'f', launches_, true};
+  FakeSession slow_{'s', launches_, false};
+  FakeSession fast_{'f', launches_, true};
 };
 
 TEST_F(LaneTest, GroupsAreLaunchedInTheOrderOfTheCalls) {
-  for (Session* const each : {&fast_, &slow_, &fast_, &fast_, &slow_}) lane_->queue(*each);
+  for (FakeSession* const each : {&fast_, &slow_, &fast_, &fast_, &slow_}) lane_->queue(*each);
   EXPECT_EQ(launches_, "fs");
   EXPECT_TRUE(lane_->waits_for(slow_));
   lane_->launched(slow_);
@@ -51,7 +51,7 @@ TEST_F(LaneTest, GroupsAreLaunchedInTheOrderOfTheCalls) {
 }
 
 TEST_F(LaneTest, ASessionThatLeavesHoldsNobodyUp) {
-  for (Session* const each : {&slow_, &fast_, &slow_, &fast_}) lane_->queue(*each);
+  for (FakeSession* const each : {&slow_, &fast_, &slow_, &fast_}) lane_->queue(*each);
   EXPECT_EQ(launches_, "s");
   lane_->leave(slow_);
   EXPECT_EQ(launches_, "sff");
