@@ -15,7 +15,7 @@ namespace tutti {
 namespace {
 
 // The goodbye of a process may take this long.
-constexpr std::chrono::seconds pmix_parting_limit{2};
+constexpr std::chrono::seconds goodbye_limit{2};
 
 // Takes the text out of a value that PMIx has made, and frees the value.
 Secret take(pmix::Value* value) {
@@ -50,7 +50,7 @@ PmixClient::~PmixClient() {
   // PMIx must not end while a thread of ours is in it.
   if ((fence_ && !fence_->has_returned()) || (request_ && !request_->call.has_returned())) return;
   const DetachedCall goodbye([api = api_] { return api.Finalize(nullptr, 0); });
-  static_cast<void>(goodbye.wait({}, Deadline::after(pmix_parting_limit)).ok());
+  static_cast<void>(goodbye.wait({}, Deadline::after(goodbye_limit)).ok());
 }
 
 Status PmixClient::begin(std::unique_lock<std::mutex>& turn, std::function<bool()> interrupted,

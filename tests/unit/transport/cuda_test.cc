@@ -253,6 +253,29 @@ TEST_F(CudaTest, BrokenDeviceFailsEverything) {
   const Device::Current again(*device);
 }
 
+// The copy waits behind a function. The memory is free when the function ends.
+TEST_F(CudaTest, WorkOfABrokenDeviceIsForgotten) {
+  const auto device = open();
+  const Device::Current current(*device);
+  Address memory = 0;
+  ASSERT_EQ(api().MemAlloc(&memory, 100), success);
+  std::atomic<bool> begun{false};
+  {
+    const auto stream = Stream::create(*device).take();
+    const auto work = [](void* flag) {
+      *static_cast<std::atomic<bool>*>(flag) = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    };
+    ASSERT_EQ(cuLaunchHostFunc(stream->handle(), work, &begun), success);
+    ASSERT_EQ(api().MemcpyAsync(memory, memory + 50, 50, stream->handle()), success);
+    while (!begun) std::this_thread::yield();
+    fake_cuda_break(700);
+  }
+  api().MemFree(memory);
+  fake_cuda_reset(2);
+  EXPECT_EQ(fake_cuda_counts().copies, 0);
+}
+
 // A query of an event is forbidden while another thread captures a stream in the global mode. A `Current`
 // allows it.
 TEST_F(CudaTest, CurrentDoesNotDisturbCaptures) {
