@@ -6,7 +6,7 @@ its rows to results.csv. If a run was interrupted, the next one continues where 
 programs have changed.
 
 With --hosts, the ranks run on hosts that bench/hosts.py makes, and each round also asks the simulator for the times of
-tutti that it has just measured.
+tutti that it has just measured. With --starting, it only measures how long ranks take to start (bench/starting.py).
 """
 import argparse
 import contextlib
@@ -26,6 +26,7 @@ import predictions
 import publish
 import report
 import results
+import starting
 from hosts import NetworkHosts
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,7 +34,6 @@ ROOT = Path(__file__).resolve().parents[1]
 # that peers alternate often.
 GROUPS = (("barrier", "all_reduce", "pingpong"), ("broadcast", "reduce", "all_gather"),
           ("reduce_scatter", "all_to_all"), ("gather", "scatter"))
-QUIET_PCT = 10
 SIZES = "4,8,64,1K,8K,64K,1M,8M,64M"
 HOST_SIZES = "8,64,512,4K,32K,256K,2M,16M"
 HOST_COLLECTIVES = ["broadcast", "all_reduce", "all_gather", "all_to_all"]
@@ -54,10 +54,13 @@ def parse(arguments):
     parser.add_argument("--collectives", type=words, help="what to measure (all; with --hosts: "
                         f"{' '.join(HOST_COLLECTIVES)})")
     parser.add_argument("--sizes", type=words, help=f"sizes ({SIZES}; with --hosts: {HOST_SIZES})")
-    parser.add_argument("--ranks", type=words, help="numbers of ranks on this machine (2,4)")
+    parser.add_argument("--ranks", type=words, help="numbers of ranks on this machine (2,4; with --starting: "
+                        f"{starting.RANKS})")
     parser.add_argument("--hosts", type=words, metavar="H,...", help="measure across so many hosts, which are network "
-                        "namespaces (this takes root's rights); several numbers are measured in turn")
-    parser.add_argument("--ranks-per-host", type=int, default=2, help="with --hosts: the ranks on each host (2)")
+                        "namespaces (this takes root's rights); several numbers are measured in turn. With --starting: "
+                        f"the number of hosts ({starting.HOSTS})")
+    parser.add_argument("--ranks-per-host", type=int, help="with --hosts: the ranks on each host (2; with --starting: "
+                        f"{starting.RANKS_PER_HOST})")
     parser.add_argument("--budget-ms", type=int, default=25, help="measuring time for each figure (25)")
     parser.add_argument("--quick", action="store_true", help="3 rounds of a few sizes, in a minute or two")
     parser.add_argument("--stall-s", type=float, default=15, help="end a launch that prints no line for this long")
@@ -68,15 +71,18 @@ def parse(arguments):
                         help="run only the microbenchmarks (those that match the pattern)")
     parser.add_argument("--instructions", action="store_true",
                         help="only count the instructions of an all_reduce of 8 bytes, by callgrind")
+    parser.add_argument("--starting", action="store_true",
+                        help="only measure how long ranks take to start, on this machine and on hosts with an sshd")
     parser.add_argument("--by", choices=("median", "min"), default="median",
                         help="evaluate each launch, and the machine's limits, by the median of the measurements or by "
                              "the best one; choose min on a machine that others use at the same time")
     parser.add_argument("--publish", action="store_true", help="put tables and charts into docs/ and README.md too")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin", help=argparse.SUPPRESS)
     parser.add_argument("--profiled", type=Path, default=ROOT / "build/profile/bin", help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, help="folder for all output (build/bench; with --hosts: build/bench/hosts)")
+    parser.add_argument("--out", type=Path, help="folder for all output (build/bench; with --hosts: build/bench/hosts; "
+                        "with --starting: build/bench/starting)")
     options = parser.parse_args(arguments)
-    if options.hosts and options.ranks:
+    if options.hosts and options.ranks and not options.starting:
         parser.error("--hosts and --ranks-per-host say how many ranks there are: leave --ranks out")
     if options.quick:
         options.rounds = min(options.rounds, 3)
@@ -87,6 +93,13 @@ def parse(arguments):
 
 def complete(options):
     """Sets what depends on whether the ranks run on this machine or on several hosts."""
+    if options.starting:
+        options.hosts = [int((options.hosts or [starting.HOSTS])[0])]
+        options.ranks_per_host = options.ranks_per_host or starting.RANKS_PER_HOST
+        options.ranks = list(map(int, options.ranks or starting.RANKS.split(",")))
+        options.out = options.out or ROOT / "build/bench/starting"
+        return
+    options.ranks_per_host = options.ranks_per_host or 2
     if options.hosts:
         options.ranks = [int(hosts) * options.ranks_per_host for hosts in options.hosts]
     else:
@@ -156,7 +169,7 @@ class Run:
                     self._measure_peer(number, peer, ranks, cells)
 
     def _launch(self, commands, environment):
-        launch.wait_until_quiet(QUIET_PCT, self.options.quiet_s)
+        launch.wait_until_quiet(launch.QUIET_PCT, self.options.quiet_s)
         with tempfile.TemporaryDirectory() as scratch:
             place = peers.Place(self.options.programs, Path(scratch), self.network, self.options.ranks_per_host)
             end_rest = self.network.kill_all if self.network else lambda: None
@@ -211,7 +224,9 @@ def main():
         counts = instructions.measure(options.programs, options.profiled, ROOT, say)
         (options.out / "instructions.json").write_text(json.dumps(counts, indent=1) + "\n")
         print(report.instructions(counts))
-    if not (options.evaluate or options.micro or options.instructions):
+    if options.starting and not options.evaluate:
+        starting.measure(options, say)
+    if not (options.evaluate or options.micro or options.instructions or options.starting):
         with NetworkHosts(max(map(int, options.hosts))) if options.hosts else contextlib.nullcontext() as network:
             run = Run(options, network)
             run.prepare()

@@ -6,6 +6,7 @@ import chart
 import predictions
 import publish
 import results
+import starting
 from bars import BARS, HOST_BARS, MEDIUM, Cells, Mean, One
 from evaluate import Figures, estimate, judge
 
@@ -136,6 +137,35 @@ class AcrossHosts(unittest.TestCase):
         predicted = predictions.Predictions(rows, found)
         self.assertEqual(predictions.errors(predicted, 2), "")
         self.assertIn("all_reduce, 64 KiB", predictions.times(predicted, found, 2))
+
+
+class Starting(unittest.TestCase):
+    @staticmethod
+    def rows(*starts):
+        """Makes rows from (hosts, ranks, round, seconds until all have met)."""
+        return [dict(zip(starting.COLUMNS, map(str, [hosts, ranks, 0.5, met, 4, 6, 3, 24 if number == 1 else "", number, 0])))
+                for hosts, ranks, number, met in starts]
+
+    def test_figures_are_those_of_the_last_rank(self):
+        lines = ["rank 0 began 2000000000 met 7000000000 tcp 3 local 1", "noise",
+                 "rank 1 began 4000000000 met 6000000000 tcp 1 local 1"]
+        found = starting.Start(1_000_000_000, lines, 2)
+        self.assertEqual((found.launched_s, found.met_s, found.tcp, found.local), (3.0, 6.0, [3, 1], [1, 1]))
+        with self.assertRaises(starting.StartError):
+            starting.Start(0, lines, 3)
+
+    def test_curve_has_a_row_for_each_number_of_ranks_on_this_machine(self):
+        text = starting.curve(self.rows((1, 8, 1, 0.3), (1, 2, 1, 0.1), (1, 2, 2, 0.1), (8, 8, 1, 9)))
+        self.assertIn("| 2 | 500 | 100 [100, 100] | 4 | 6 | 3 | 24 | 12.0 |\n| 8 | 500 | 300", text)
+        self.assertNotIn("9000", text)
+
+    def test_hosts_are_compared_within_a_round(self):
+        rows = self.rows(*[(hosts, 64, number, hosts ** 0.5 * number) for hosts in (1, 4) for number in (1, 2, 3)])
+        self.assertIn("| 4 hosts of 16 ranks | 500 | 2000 | 500 | 4000 | 2.00 [2.00, 2.00] | holds |",
+                      starting.comparison(rows))
+        rows = self.rows(*[(hosts, 64, number, hosts) for hosts in (1, 4) for number in (1, 2, 3)])
+        self.assertIn("| 4.00 [4.00, 4.00] | **fails** |", starting.comparison(rows))
+        self.assertEqual(starting.comparison(self.rows((1, 64, 1, 1))), "Not measured.\n")
 
 
 class Output(unittest.TestCase):

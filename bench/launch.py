@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+QUIET_PCT = 10  # the machine is quiet if other processes use less than this
 TERMINATE_S = 3  # at most so many seconds lie between SIGTERM and SIGKILL
 PR_SET_CHILD_SUBREAPER = 36  # an option of prctl
 

@@ -8,12 +8,15 @@ import micro
 import predictions
 import report
 import results
+import starting
 from bars import BARS, HOST_BARS
 from evaluate import Figures
 
 
 def sections(options, root):
     """Returns the sections by their names. Writes report.md, the charts and the summary, and prints the verdicts."""
+    if options.starting:
+        return _starting(options, root)
     if options.hosts:
         return _across_hosts(options, root)
     made = {}
@@ -78,6 +81,21 @@ def _across_hosts(options, root):
     (options.out / "report.md").write_text("# Across hosts\n\n" + "\n".join(made.values()))
     _write_summary(options.out / "hosts.csv", figures)
     print("\n".join([made["hosts run"], report.verdicts(figures, most=30), made["hosts predictions"]]))
+    return made
+
+
+def _starting(options, root):
+    rows = results.read(options.out / "starting.csv")
+    if not rows:
+        return {}
+    rounds = len({row["round"] for row in rows})
+    made = {
+        "starting run": f"{rounds} rounds on {report.machine()}, commit {_commit(root)}. {report.load(rows)}\n",
+        "starting curve": starting.curve(rows),
+        "starting hosts": starting.comparison(rows),
+    }
+    (options.out / "report.md").write_text("# Starting\n\n" + "\n".join(made.values()))
+    print("\n".join(made.values()))
     return made
 
 

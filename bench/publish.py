@@ -1,8 +1,8 @@
-"""Writes the results into README.md and docs/performance.md."""
+"""Writes the results into README.md, docs/performance.md and docs/starting.md."""
 import shutil
 from pathlib import Path
 
-PAGES = ("README.md", "docs/performance.md")
+PAGES = ("README.md", "docs/performance.md", "docs/starting.md")
 FILES = ("*.svg", "summary.csv", "hosts.csv")
 
 

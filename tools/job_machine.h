@@ -14,14 +14,14 @@ struct JobMachine {
 };
 
 // Makes this process a rank of the job that `tutti run` has started, and measures the costs of messages
-// together with the other ranks. Several measurements are made, and the best one of each class of connection
-// counts. Throws `Error` if the ranks cannot meet.
+// together with the other ranks. Several measurements are made, and the middle one of each class of
+// connection counts. Throws `Error` if the ranks cannot meet.
 JobMachine measure_job();
 
 // Returns whether messages over `link` take less time than those over `other`.
 bool is_faster(const LinkCost& link, const LinkCost& other);
 
-// The number of measurements of which the best counts.
+// The number of measurements of which one counts.
 inline constexpr int measurements = 5;
 
 }  // namespace tutti::tools

@@ -28,6 +28,9 @@ constexpr int most_rounds = 16;
 // The second factor is far larger, since networks differ much more than hosts do.
 constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
+// A rank that polls is on its core all the time, apart from short interruptions. If it is on the core for
+// less than this share of the time, it sleeps while it waits.
+constexpr double share_of_pollers = 0.75;
 constexpr std::size_t burst_length = 16;
 constexpr std::size_t small = 8;
 // These two sizes are large enough to measure a slope. The smaller one is typical for the segments of
@@ -50,9 +53,9 @@ double core_seconds() {
 struct Span {
   double seconds = std::numeric_limits<double>::infinity();
   double core = std::numeric_limits<double>::infinity();
-  // Returns whether this rank sleeps while it waits for the other one. A rank that polls is on its core all
-  // the time, so `core` says nothing about its work.
-  bool sleeps() const { return core < 0.75 * seconds; }
+  // Returns whether this rank sleeps while it waits for the other one. Only then does `core` say how much
+  // work it has.
+  bool sleeps() const { return core < share_of_pollers * seconds; }
 };
 
 // The tag of the first message of a round tells the follower what to do next.
@@ -95,8 +98,8 @@ class Pair {
     Span best;
     const auto begin = Clock::now();
     for (int i = 0; i < fewest_rounds || (i < most_rounds && Clock::now() - begin < patience); ++i) {
+      const double used = core_seconds();  // a system call, so it must not be between the two times
       const auto start = Clock::now();
-      const double used = core_seconds();
       round();
       best.seconds = std::min(best.seconds, seconds_since(start));
       best.core = std::min(best.core, core_seconds() - used);

@@ -10,6 +10,11 @@
 namespace tutti {
 namespace {
 
+// A packet of a TCP connection carries this many bytes over the loopback interface, whose packets have at
+// most 65,535 bytes, and over Ethernet, whose packets have 1500. 52 of them are headers.
+constexpr double near_packet = 65483;
+constexpr double far_packet = 1448;
+
 // `Ports` has the times from which the outgoing and the incoming port of a rank or a host are free.
 struct Ports {
   double out = 0;
@@ -42,6 +47,7 @@ struct Event {
   StepRef at;
   enum class Kind : std::uint8_t { eligible, landing, landed, done } kind;
   double arrival = 0;            // landing: the time when the last byte arrives
+  double work = 0;               // landing: how long the receiver's core is busy with the message
   std::uint32_t repetition = 0;  // landing, landed: the sender's repetition
   bool operator>(const Event& other) const {
     return time != other.time ? time > other.time : order > other.order;
@@ -101,8 +107,9 @@ class SimulatedRun {
  private:
   const Step& step(StepRef ref) const { return schedules_[ref.rank].steps[ref.step]; }
   double bytes(std::uint64_t count) const { return static_cast<double>(count) * element_size_; }
-  void post(double time, StepRef at, Event::Kind kind, double arrival = 0, std::uint32_t repetition = 0) {
-    events_.push({time, ++order_, at, kind, arrival, repetition});
+  void post(double time, StepRef at, Event::Kind kind, double arrival = 0, double work = 0,
+            std::uint32_t repetition = 0) {
+    events_.push({time, ++order_, at, kind, arrival, work, repetition});
   }
   std::size_t host_of(std::size_t rank) const {
     return topology_ == nullptr ? 0 : static_cast<std::size_t>(topology_->host_of(static_cast<int>(rank)));
@@ -143,10 +150,13 @@ class SimulatedRun {
   }
 
   // Returns how long a message of n bytes keeps a core busy at one end. If an earlier message of the same
-  // sender to the same receiver is not over, both are handled together, and no rank is woken twice. Messages
-  // in a burst follow each other after `gap`, in which both ends do their work.
-  static double work_of(const LinkCost& link, double n, bool follows_another) {
-    return (follows_another ? std::min(link.gap / 2, link.busy) : link.busy) + n * link.busy_byte;
+  // sender to the same receiver is not over, small messages travel together, as many as fit into a packet,
+  // and a rank is woken once for each packet. The messages of a burst follow each other after `gap`, in which
+  // both ends do their work.
+  double work_of(double n, bool within, bool follows_another) const {
+    const LinkCost& link = within ? model_.near : model_.far;
+    const double together = link.gap / 2 + link.busy * n / (within ? near_packet : far_packet);
+    return (follows_another ? std::min(together, link.busy) : link.busy) + n * link.busy_byte;
   }
   static std::uint64_t stream(std::uint32_t from, std::uint32_t to) { return std::uint64_t{from} << 32 | to; }
 
@@ -178,7 +188,7 @@ class SimulatedRun {
     const double n = bytes(s.left.count);
     const double transfer = n * link.beta * (neighbours ? 1.0 : model_.congestion);
     const double handshake = n > static_cast<double>(model_.eager) ? link.handshake : 0;
-    const double work = work_of(link, n, under_way_[stream(from, to)]++ > 0);
+    const double work = work_of(n, within, under_way_[stream(from, to)]++ > 0);
     const double worked = occupy(from, event.time, work);
     Ports& sender = ranks_[from].ports;
     Ports& receiver = ranks_[to].ports;
@@ -203,7 +213,7 @@ class SimulatedRun {
     sent_bytes_[from] += s.left.count * element_size_;
     if (!within) ranks_[from].host->sent_bytes += s.left.count * element_size_;
     post(std::max(sender.out, worked + work), event.at, Event::Kind::done);
-    post(std::max(event.time, arrival - work), event.at, Event::Kind::landing, arrival,
+    post(std::max(event.time, arrival - work), event.at, Event::Kind::landing, arrival, work,
          progress_[from].repetition);
   }
 
@@ -212,12 +222,8 @@ class SimulatedRun {
   void land(const Event& event) {
     const Step& s = step(event.at);
     const auto to = static_cast<std::uint32_t>(s.peer);
-    const LinkCost& link = host_of(event.at.rank) == host_of(to) ? model_.near : model_.far;
-    double& taking_in = taking_in_[stream(event.at.rank, to)];
-    const double work = work_of(link, bytes(s.left.count), taking_in > event.time);
-    const double end = occupy(to, event.time, work) + work;
-    taking_in = std::max(end, event.arrival);
-    post(std::max(end, event.arrival), event.at, Event::Kind::landed, 0, event.repetition);
+    const double end = occupy(to, event.time, event.work) + event.work;
+    post(std::max(end, event.arrival), event.at, Event::Kind::landed, 0, 0, event.repetition);
   }
 
   void meet(const Event& event) {
@@ -277,10 +283,8 @@ class SimulatedRun {
   std::vector<std::uint64_t> sent_bytes_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t order_ = 0;
-  // These two have, for each sender and receiver, how many messages the receiver has not taken in yet, and
-  // until when it takes one in.
+  // This has, for each sender and receiver, how many messages the receiver has not taken in yet.
   std::unordered_map<std::uint64_t, int> under_way_;
-  std::unordered_map<std::uint64_t, double> taking_in_;
   Simulation result_;
 };
 
