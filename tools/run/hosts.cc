@@ -70,12 +70,12 @@ Status Hosts::listen() {
   if (!addresses.ok()) return addresses.status();
   const Result<Config> config = Config::from_values(task_.environment);
   if (!config.ok()) return config.status();
-  Result<std::unique_ptr<Callback>> callback = Callback::open(
-      loop_, *addresses, job_,
-      [this](std::uint32_t host, meeting::Connection connection) {
-        agents_[host]->take(std::move(connection), options_.lease);
-      },
-      config->port_range);
+  Result<std::unique_ptr<Callback>> callback =
+      Callback::open(loop_, *addresses, job_,
+                     [this](std::uint32_t host, meeting::Connection connection) {
+                       agents_[host]->take(std::move(connection), options_.lease);
+                     },
+                     {.ports = config->port_range});
   if (!callback.ok()) return callback.status();
   callback_ = *std::move(callback);
   return {};
