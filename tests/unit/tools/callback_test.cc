@@ -59,7 +59,7 @@ class CallbackTest : public testing::Test {
   void SetUp() override { open({literal("127.0.0.1")}); }
 
   void open(const std::vector<SocketAddress>& addresses, std::optional<PortRange> ports = {}) {
-    auto opened = Callback::open(loop_, addresses, "a job", on_agent(), {.ports = ports});
+    auto opened = Callback::open(loop_, addresses, "a job", on_agent(), {.ports = ports, .proof_limit = 1h});
     ASSERT_TRUE(opened.ok()) << opened.status().to_string();
     callback_ = *std::move(opened);
   }
