@@ -197,6 +197,20 @@ TEST_F(LauncherHostsFailures, AMissingProgramNamesTheHost) {
   EXPECT_TRUE(ends_everywhere());
 }
 
+// Without a limit of the stack, a program may have arguments of 6 MB.
+TEST_F(LauncherHostsFailures, ArgumentsThatAreTooLongForTheLinkAreAnError) {
+  const std::string add_arguments = R"(
+    ulimit -s unlimited; word=$(head -c 100000 /dev/zero | tr '\0' x)
+    for i in $(seq 45); do set -- "$@" $word; done; exec "$0" "$@")";
+  Process job(hosts().on(
+      hosts().desk(), {"sh", "-c", add_arguments, built("tutti"), "run", "--ssh-port", "2222", "--ssh-args",
+                       "-F " + hosts().ssh_options()[1], "-H", list(1), "--", "true"}));
+  EXPECT_EQ(job.wait(), 126) << job.report();
+  EXPECT_THAT(job.err(), HasSubstr("the program's arguments and variables have more than 4M bytes"))
+      << job.report();
+  EXPECT_TRUE(ends_everywhere());
+}
+
 TEST_F(LauncherHostsFailures, AMissingLibraryNamesTheHost) {
   std::filesystem::copy_file(built("02_all_reduce"), folder_ / "program");
   Process job = launch(

@@ -356,6 +356,8 @@ std::vector<std::vector<FromLauncher>> senseless_records() {
   no_signal.set_signal(0);
   FromLauncher meet_at_a_name;
   meet_at_a_name.mutable_meet()->add_peers("no.literal.address");
+  FromLauncher meet;
+  meet.mutable_meet();
   return {
       {run},
       {stop_record(SIGTERM)},
@@ -363,6 +365,7 @@ std::vector<std::vector<FromLauncher>> senseless_records() {
       {lease, stop_record(SIGTERM)},
       {lease, settle_record(1)},
       {lease, meet_at_a_name},
+      {lease, meet, meet},
       {lease, run, run},
       {lease, run, no_signal},
       {lease, run, stop_record(1000)},
@@ -375,6 +378,7 @@ std::vector<std::vector<FromLauncher>> senseless_records() {
       {lease, start_record("true", {1, 5})},
       {lease, with(run, [](auto& start) { start.clear_ranks(); })},
       {lease, with(run, [](auto& start) { start.clear_program(); })},
+      {lease, with(run, [](auto& start) { start.set_program(0, ""); })},
       {lease, with(run, [](auto& start) { start.set_binding(3); })},
       {lease, with(start_record("true", {1}), [](auto& start) { start.set_input(true); })},
   };
