@@ -98,7 +98,6 @@ void AgentSession::show_life() {
 void AgentSession::greet() {
   record::FromAgent record;
   record::Hello& hello = *record.mutable_hello();
-  hello.set_host(agent_.host_of(0));
   hello.set_version(std::string(version()));
   hello.set_build(std::string(build()));
   hello.set_processors(static_cast<std::uint32_t>(usable_processors()));

@@ -185,7 +185,6 @@ void Hosts::on_met(RemoteAgent& agent, const record::Met& met) {
     set_job_variables(environment, place);
     record::Start& start = *records[node].mutable_start();
     set_variables(*start.mutable_variables(), environment);
-    start.set_node(static_cast<std::uint32_t>(node));
     fill(start, *hosting_[node]);
     if (!fits(records[node])) return;
   }

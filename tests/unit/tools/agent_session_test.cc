@@ -1,7 +1,9 @@
 // Tests an agent's part of a job, for a launcher that the test plays.
 #include "tools/run/agent_session.h"
 
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -89,6 +91,7 @@ class AgentSessionTest : public testing::Test {
     ASSERT_GE(agent_, 0);
     if (agent_ == 0) {
       close(ends[0]);
+      dup2(open((folder_ / "stderr").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600), STDERR_FILENO);
       adopt_orphans();
       AgentSession session(meeting::Connection(Descriptor(ends[1])), [](auto) {});
       _exit(session.run());
@@ -138,12 +141,19 @@ class AgentSessionTest : public testing::Test {
     }
     EXPECT_EQ(agents_status(), exit_failure);
   }
+  // A launcher whose records the agent takes would also lose the agent, but when its lease has passed.
+  void expect_the_records_are_refused() {
+    expect_the_connection_ends();
+    std::ifstream file(folder_ / "stderr");
+    EXPECT_THAT(std::string(std::istreambuf_iterator<char>(file), {}), HasSubstr("makes no sense"));
+  }
   int agents_status() {
     int status = 0;
     EXPECT_GT(waitpid(std::exchange(agent_, -1), &status, 0), 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
+  const test::ScratchFolder folder_;
   pid_t agent_ = -1;
   test::PlayedLauncher launcher_;
   std::map<std::uint32_t, std::string> output_;
@@ -387,21 +397,21 @@ std::vector<std::vector<FromLauncher>> senseless_records() {
 TEST_P(SenselessRecords, EndTheConnection) {
   const auto sequences = senseless_records();
   for (const FromLauncher& record : sequences[static_cast<std::size_t>(GetParam())]) launcher_.send(record);
-  expect_the_connection_ends();
+  expect_the_records_are_refused();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SenselessRecords,
                          testing::Range(0, static_cast<int>(senseless_records().size())));
 
 TEST_F(AgentSessionTest, BytesThatAreNoRecordEndTheConnection) {
-  launcher_.send_frame("\xff\xff\xff");
-  expect_the_connection_ends();
+  launcher_.send_frame(lease_record(1min).SerializeAsString() + "\xff");  // the beginning makes sense
+  expect_the_records_are_refused();
 }
 
 TEST_F(AgentSessionTest, ARecordOfAnUnknownKindEndsTheConnection) {
   launcher_.send(lease_record(1min));
   launcher_.send_frame("\xa0\x06\x01");  // field 100
-  expect_the_connection_ends();
+  expect_the_records_are_refused();
 }
 
 }  // namespace

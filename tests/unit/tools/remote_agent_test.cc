@@ -273,6 +273,7 @@ std::vector<std::vector<FromAgent>> senseless_reports() {
       {exit_record(2, 0, 128)},
       {exit_record(2, 0, -1)},
       {exit_record(2), done_record()},  // rank 3 lives
+      {exit_record(2), exit_record(3), done_record(), done_record()},
       {problem_record(1, "too late")},
       {taken_record()},  // rank 0 is on another host
       {FromAgent()},
@@ -298,6 +299,12 @@ TEST_P(SenselessReports, LoseTheHost) {
 
 INSTANTIATE_TEST_SUITE_P(All, SenselessReports,
                          testing::Range(0, static_cast<int>(senseless_reports().size())));
+
+TEST_F(RemoteAgentTest, ARecordThatMakesSenseOnlyAtItsBeginningLosesTheHost) {
+  start_ranks();
+  played_.send_frame(exit_record(2).SerializeAsString() + "\xff");
+  expect_lost_by_nonsense();
+}
 
 class SenselessMeetings : public RemoteAgentTest, public testing::WithParamInterface<int> {};
 
