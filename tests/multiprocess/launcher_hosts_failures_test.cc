@@ -182,6 +182,13 @@ TEST_F(LauncherHostsFailures, AHostThatDoesNotComeUpIsNamed) {
   EXPECT_TRUE(ends_everywhere());
 }
 
+TEST_F(LauncherHostsFailures, AnAddressToCallThatIsNotOurOwnIsAWrongOption) {
+  Process job = launch_waiting({"--call-back", "192.0.2.1"});
+  EXPECT_EQ(job.wait(), 2) << job.report();
+  EXPECT_THAT(job.err(), HasSubstr("--call-back 192.0.2.1: this machine has no such address or interface"));
+  EXPECT_TRUE(ends_everywhere());
+}
+
 TEST_F(LauncherHostsFailures, AMissingFolderNamesTheHost) {
   Process job = launch_waiting({"--wdir", "/missing"});
   EXPECT_EQ(job.wait(), 1) << job.report();

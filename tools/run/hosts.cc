@@ -54,7 +54,8 @@ Hosts::~Hosts() = default;
 void Hosts::start(const AgentTask& task) {
   task_ = task;
   if (const Status status = listen(); !status.ok()) {
-    return events_.on_start_failure({exit_failure, status.message()});
+    const bool is_usage = status.code() == Code::invalid_argument;
+    return events_.on_start_failure({is_usage ? exit_usage : exit_failure, status.message()});
   }
   const Deadline deadline = Deadline::after(options_.start_timeout);
   for (const LocatedHost& host : plan_.hosts) {

@@ -309,6 +309,18 @@ TEST_F(AgentSessionTest, TellsThatTheProgramIsMissing) {
   leave();
 }
 
+// A variable PATH would not help: the program has a path of its own.
+TEST_F(AgentSessionTest, TellsThatTheProgramIsMissingAtItsPath) {
+  start(with(start_record(""), [](auto& start) { start.set_program(0, "./no-such-program"); }));
+  const auto problem = receive_until(FromAgent::kProblem);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->problem().text(),
+            "./no-such-program: not found; each host needs the program at the same path");
+  launcher_.send(stop_record(SIGTERM));
+  receive_until(FromAgent::kDone);
+  leave();
+}
+
 TEST_F(AgentSessionTest, TellsThatTheFolderIsMissing) {
   start(with(start_record("true"), [](auto& start) { start.set_folder("/no/such/folder"); }));
   const auto problem = receive_until(FromAgent::kProblem);
