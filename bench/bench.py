@@ -218,6 +218,8 @@ class Run:
 def main():
     options = parse(sys.argv[1:])
     options.out.mkdir(parents=True, exist_ok=True)
+    if options.evaluate and not [*options.out.glob("*.csv"), *options.out.glob("*.json")]:
+        sys.exit(f"bench: no figures to evaluate in {options.out}; run without --evaluate first")
     if options.micro:
         micro.measure(options.programs, options.out, options.micro)
     if options.instructions:

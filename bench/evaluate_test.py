@@ -1,5 +1,9 @@
 """Tests the code that decides whether a bar is met, with invented figures for which the answer is known."""
 import math
+import pathlib
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import chart
@@ -183,6 +187,14 @@ class Output(unittest.TestCase):
     def test_cells_of_a_launch(self):
         names = [str(cell) for cell in results.cells(["pingpong", "barrier", "gather"], [8], 4)]
         self.assertEqual(names, ["barrier, 4 ranks", "gather of 8 B, 4 ranks"])
+
+    def test_a_folder_without_figures(self):
+        program = pathlib.Path(__file__).with_name("bench.py")
+        with tempfile.TemporaryDirectory() as folder:
+            ended = subprocess.run([sys.executable, program, "--evaluate", "--out", folder], capture_output=True,
+                                   text=True)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("no figures to evaluate", ended.stderr)
 
 
 if __name__ == "__main__":

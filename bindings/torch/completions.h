@@ -30,9 +30,9 @@ class Completions : public std::enable_shared_from_this<Completions> {
   // been destroyed: their destruction ends all operations.
   void stop();
 
-  // Waits until the threads of this process have settled all operations, but not longer than `limit`. When the
-  // interpreter ends, no callback may be running: Python would end its thread, and C++ then the process. The
-  // calling thread must not hold the GIL.
+  // Waits until the threads of this process have settled all operations, but not longer than `limit`. When
+  // the interpreter ends, no callback may be running: Python would end its thread, and C++ then the process.
+  // The calling thread must not hold the GIL.
   static void wait_for_all(std::chrono::milliseconds limit);
   // Makes a forked child forget its parent's operations, which nothing settles there.
   static void forget_all();
