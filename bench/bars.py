@@ -74,6 +74,14 @@ BARS = (
     One("tutti", ("limit: cache line",), SMALL_ALL_REDUCE, 2.5),
 )
 
+# The bars for ranks on several hosts (`./dev bench --hosts`).
+HOST_BARS = (
+    Cells("tutti", ("openmpi",), 1.0, share=0.9),
+    Cells("tutti", ("openmpi",), 1.5),
+    Cells("tutti", ("gloo",), 1.0),
+    Cells("tutti", ("tutti-two-level",), 1.0),  # the algorithm that is chosen is not slower
+)
+
 
 STEP_NS = 60  # the most nanoseconds that the executor may add to the work of a step
 

@@ -1,23 +1,29 @@
 """Tests the code that decides whether a bar is met, with invented figures for which the answer is known."""
 import math
+import pathlib
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import chart
+import predictions
 import publish
 import results
-from bars import MEDIUM, Cells, Mean, One
+import starting
+from bars import BARS, HOST_BARS, MEDIUM, Cells, Mean, One
 from evaluate import Figures, estimate, judge
 
 CELL = results.Cell("all_reduce", 2, 65536)
 CROWDED = results.Cell("all_reduce", 4, 65536)
 
 
-def figures(times, limits=None, cores=2):
+def figures(times, limits=None, cores=2, bars=BARS):
     """Makes Figures from `times`, which maps a cell and then a peer to the times of rounds 1, 2, ..."""
     rows = [{"collective": cell.collective, "ranks": cell.ranks, "bytes": cell.bytes, "peer": peer, "round": i + 1,
              "lat_us_median": time}
             for cell, by_peer in times.items() for peer, series in by_peer.items() for i, time in enumerate(series)]
-    return Figures(results.times(rows), limits or {}, cores)
+    return Figures(results.times(rows), limits or {}, cores, bars)
 
 
 def verdict(found, kind, **fields):
@@ -108,6 +114,64 @@ class Verdicts(unittest.TestCase):
         self.assertTrue(all(v.passed is None for v in judge(figures({}))))
 
 
+class AcrossHosts(unittest.TestCase):
+    TIMES = {CROWDED: {"tutti": [10, 12, 14], "gloo": [100] * 3, "openmpi": [8] * 3, "tutti-two-level": [20] * 3}}
+
+    def test_has_bars_of_its_own(self):
+        found = judge(figures(self.TIMES, bars=HOST_BARS))
+        self.assertEqual([(v.bar.peers, v.bar.bar, v.passed) for v in found],
+                         [(("openmpi",), 1.0, False), (("openmpi",), 1.5, True), (("gloo",), 1.0, True),
+                          (("tutti-two-level",), 1.0, True)])
+
+    def test_a_prediction_is_compared_with_the_lowest_time(self):
+        printed = ["# costs", "collective,bytes,ranks,measured_us,predicted_us,ratio,algorithm",
+                   "all_reduce,65536,4,10,5,0.5,leaders", "# 4 ranks, up to 64 KiB: 1 cells"]
+        rows = [dict(zip(predictions.COLUMNS, [*line, number])) for number in (1, 2, 3)
+                for line in predictions.parse(printed)]
+        found = figures(self.TIMES, bars=HOST_BARS)
+        predicted = predictions.Predictions(rows, found)
+        self.assertEqual(predicted.ratio(CROWDED), 0.5)
+        self.assertIn("| 2 hosts of 2 ranks | 1 | 0.500 | 2.00 | 2.00 | **fails** |", predictions.errors(predicted, 2))
+        self.assertIn("| all_reduce, 64 KiB | 12.0 | 10.0 | 5.00 | 0.500 | leaders | 8.00 |",
+                      predictions.times(predicted, found, 2))
+
+    def test_a_stalled_tutti_has_no_prediction(self):
+        found = figures({CROWDED: {"tutti": ["stalled"], "gloo": [1], "openmpi": [1]}}, bars=HOST_BARS)
+        rows = [dict(zip(predictions.COLUMNS, ["all_reduce", "65536", "4", "1", "5", "5", "leaders", 1]))]
+        predicted = predictions.Predictions(rows, found)
+        self.assertEqual(predictions.errors(predicted, 2), "")
+        self.assertIn("all_reduce, 64 KiB", predictions.times(predicted, found, 2))
+
+
+class Starting(unittest.TestCase):
+    @staticmethod
+    def rows(*starts):
+        """Makes rows from (hosts, ranks, round, seconds until all have met)."""
+        return [dict(zip(starting.COLUMNS, map(str, [hosts, ranks, 0.5, met, 4, 6, 3, 24 if number == 1 else "", number, 0])))
+                for hosts, ranks, number, met in starts]
+
+    def test_figures_are_those_of_the_last_rank(self):
+        lines = ["rank 0 began 2000000000 met 7000000000 tcp 3 local 1", "noise",
+                 "rank 1 began 4000000000 met 6000000000 tcp 1 local 1"]
+        found = starting.Start(1_000_000_000, lines, 2)
+        self.assertEqual((found.launched_s, found.met_s, found.tcp, found.local), (3.0, 6.0, [3, 1], [1, 1]))
+        with self.assertRaises(starting.StartError):
+            starting.Start(0, lines, 3)
+
+    def test_curve_has_a_row_for_each_number_of_ranks_on_this_machine(self):
+        text = starting.curve(self.rows((1, 8, 1, 0.3), (1, 2, 1, 0.1), (1, 2, 2, 0.1), (8, 8, 1, 9)))
+        self.assertIn("| 2 | 500 | 100 [100, 100] | 4 | 6 | 3 | 24 | 12.0 |\n| 8 | 500 | 300", text)
+        self.assertNotIn("9000", text)
+
+    def test_hosts_are_compared_within_a_round(self):
+        rows = self.rows(*[(hosts, 64, number, hosts ** 0.5 * number) for hosts in (1, 4) for number in (1, 2, 3)])
+        self.assertIn("| 4 hosts of 16 ranks | 500 | 2000 | 500 | 4000 | 2.00 [2.00, 2.00] | holds |",
+                      starting.comparison(rows))
+        rows = self.rows(*[(hosts, 64, number, hosts) for hosts in (1, 4) for number in (1, 2, 3)])
+        self.assertIn("| 4.00 [4.00, 4.00] | **fails** |", starting.comparison(rows))
+        self.assertEqual(starting.comparison(self.rows((1, 64, 1, 1))), "Not measured.\n")
+
+
 class Output(unittest.TestCase):
     def test_chart_is_well_formed(self):
         from xml.etree import ElementTree
@@ -123,6 +187,14 @@ class Output(unittest.TestCase):
     def test_cells_of_a_launch(self):
         names = [str(cell) for cell in results.cells(["pingpong", "barrier", "gather"], [8], 4)]
         self.assertEqual(names, ["barrier, 4 ranks", "gather of 8 B, 4 ranks"])
+
+    def test_a_folder_without_figures(self):
+        program = pathlib.Path(__file__).with_name("bench.py")
+        with tempfile.TemporaryDirectory() as folder:
+            ended = subprocess.run([sys.executable, program, "--evaluate", "--out", folder], capture_output=True,
+                                   text=True)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("no figures to evaluate", ended.stderr)
 
 
 if __name__ == "__main__":

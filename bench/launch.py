@@ -1,4 +1,6 @@
 """Starts programs, reads the lines that they print, and ends them when they stall."""
+import contextlib
+import ctypes
 import os
 import resource
 import selectors
@@ -8,7 +10,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-TERMINATE_S = 3  # seconds between SIGTERM and SIGKILL
+QUIET_PCT = 10  # the machine is quiet if other processes use less than this
+TERMINATE_S = 3  # at most so many seconds lie between SIGTERM and SIGKILL
+PR_SET_CHILD_SUBREAPER = 36  # an option of prctl
 
 
 @dataclass
@@ -72,7 +76,8 @@ def _descendants(pids):
 
 
 def _end(processes):
-    """Ends `processes` by SIGTERM. After TERMINATE_S, kills what is left of them and of their descendants."""
+    """Ends `processes` by SIGTERM. When they have ended, and after TERMINATE_S at the latest, kills those of them and of
+    their descendants that still run."""
     ours = _descendants([process.pid for process in processes])
     for process in processes:
         process.terminate()
@@ -113,9 +118,23 @@ def _read_lines(processes, stall_s):
     return lines, False
 
 
-def launch(commands, environment, scratch, stall_s):
-    """Runs the commands together until they end, or until none of them has printed a line for `stall_s` seconds."""
+def adopt_orphans():
+    """Makes this process the parent of descendants whose own parents end. Otherwise nobody here would learn how much
+    processor time they have used."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _reap_orphans():
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0] != 0:
+            pass
+
+
+def launch(commands, environment, scratch, stall_s, end_rest=lambda: None):
+    """Runs the commands together until they end, or until none of them has printed a line for `stall_s` seconds. Then
+    calls `end_rest`, which ends the processes that the commands have left behind."""
     errors = scratch / "stderr"
+    adopt_orphans()
     busy, total = machine_seconds()
     own, begin = children_seconds(), time.monotonic()
     with open(errors, "wb") as stderr:
@@ -133,6 +152,8 @@ def launch(commands, environment, scratch, stall_s):
             for process in processes:
                 process.wait()
                 process.stdout.close()
+            end_rest()
+            _reap_orphans()
     busy_now, total_now = machine_seconds()
     others = (busy_now - busy) - (children_seconds() - own)
     return Launch(lines, max(0.0, 100 * others / max(total_now - total, 0.01)), time.monotonic() - begin, stalled,

@@ -1,9 +1,9 @@
-"""Writes the results into README.md and docs/performance.md."""
+"""Writes the results into README.md, docs/performance.md and docs/starting.md."""
 import shutil
 from pathlib import Path
 
-PAGES = ("README.md", "docs/performance.md")
-FILES = ("*.svg", "summary.csv")
+PAGES = ("README.md", "docs/performance.md", "docs/starting.md")
+FILES = ("*.svg", "summary.csv", "hosts.csv")
 
 
 def replace_section(text, name, content):

@@ -179,7 +179,7 @@ def instructions(counts):
 
 def load(rows):
     """Says in words how much other processes disturbed the launches."""
-    others = sorted(float(row["others_pct"]) for row in rows)
+    others = sorted(float(row["others_pct"]) for row in rows if row["others_pct"])
     if not others:
         return ""
     return (f"Other processes used {short(statistics.median(others))} % of the machine during half of the launches, "

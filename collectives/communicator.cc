@@ -28,9 +28,7 @@ Buffer own_block(const Buffer& all, const Group& group) {
 
 }  // namespace
 
-const CostModel& agreed_costs(const Communicator& communicator) {
-  return communicator.group_->world().selector.model();
-}
+const World& world_of(const Communicator& communicator) { return communicator.group_->world(); }
 
 Communicator::Communicator(std::shared_ptr<Group> group) : group_(std::move(group)) {}
 Communicator::~Communicator() = default;

@@ -35,7 +35,7 @@ std::string expectation(const Config::Variable& variable) {
   }
   if (type == "size") {
     return "a size from " + format_size(variable.least) + " to " + format_size(variable.most) +
-           ", like 4096, 64K, 1M or 2G";
+           ", like 4096, 64K or 1M";
   }
   if (type == "boolean") return "1, 0, true, false, yes, no, on or off";
   if (type == "duration") {

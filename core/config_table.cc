@@ -63,6 +63,10 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_NCCL_LIBRARY", .member = &Config::nccl_library, .default_value = "",
      .meaning = "The file of NCCL's library. Not set: the one that the process has loaded, or libnccl.so.2 if the "
                 "system has it."},
+    {.name = "TUTTI_PMIX_LIBRARY", .member = &Config::pmix_library, .default_value = "",
+     .meaning = "The file of PMIx's library, through which ranks meet under mpirun on several hosts and under "
+                "srun --mpi=pmix. Not set: the one that the process has loaded, or libpmix.so.2 of the launcher or "
+                "the system."},
     {.name = "TUTTI_SOCKET_IFNAME", .member = &Config::socket_ifname, .default_value = "",
      .meaning = "Network interfaces: prefixes separated by commas, or a CIDR; a leading ^ excludes, a leading = "
                 "matches exactly, and ^= excludes exactly. Not set: the interface that routes to the store."},
@@ -96,8 +100,8 @@ constexpr Config::Variable table[] = {
      .meaning = "The send and receive buffer of each TCP socket. 0: the kernel's choice.",
      .most = 1 << 30},
     {.name = "TUTTI_TCP_CONGESTION", .member = &Config::tcp_congestion, .default_value = "",
-     .meaning = "The congestion control of TCP connections; \"system\" leaves the kernel's. Not set: reno within a "
-                "host and on private networks, else the kernel's."},
+     .meaning = "The congestion control of TCP connections; \"system\" leaves the kernel's. A name that the kernel refuses "
+                "is ignored, with a warning. Not set: reno within a host and on private networks, else the kernel's."},
     {.name = "TUTTI_TCP_SOCKETS", .member = &Config::tcp_sockets, .default_value = "0",
      .meaning = "The number of connections between two processes that share the payloads of large messages. 0: one for "
                 "each network interface in use.",

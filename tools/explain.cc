@@ -49,7 +49,7 @@ struct Question {
   DataType type = DataType::float32;
   const Algorithm* algorithm = nullptr;
   Machine machine;
-  std::unique_ptr<const Topology> topology;
+  std::shared_ptr<const Topology> topology;
 };
 
 void declare(CLI::App& app, ExplainOptions& options) {
@@ -89,6 +89,17 @@ std::string known_collectives() {
   return names;
 }
 
+// Sets the number of ranks and their hosts, unless those of a job are already known. Returns an error
+// message, which is empty if the options are valid.
+std::string place_ranks(const ExplainOptions& options, Question& question) {
+  question.problem.size = question.topology == nullptr ? options.ranks : question.topology->size();
+  if (question.problem.size == 0) return "--ranks is required";
+  if (options.machine.hosts > question.problem.size) return "--hosts must not be more than --ranks";
+  if (question.topology == nullptr)
+    question.topology = topology_of(question.problem.size, options.machine.hosts);
+  return {};
+}
+
 // Parses the options into `question`. Returns an error message, which is empty if the options are valid.
 std::string understand(const ExplainOptions& options, Question& question) {
   if (options.collective.empty()) return "COLLECTIVE is required";
@@ -96,8 +107,8 @@ std::string understand(const ExplainOptions& options, Question& question) {
   if (!kind || !explainable(*kind)) {
     return no_such("collective to explain", options.collective, known_collectives());
   }
-  if (options.ranks == 0) return "--ranks is required";
-  if (options.machine.hosts > options.ranks) return "--hosts must not be more than --ranks";
+  if (std::string problem = place_ranks(options, question); !problem.empty()) return problem;
+  const int ranks = question.problem.size;
   const auto bytes = parse_size(options.bytes);
   const auto type = parse_data_type(options.type);
   const auto op = parse_reduce_op(options.op);
@@ -109,8 +120,8 @@ std::string understand(const ExplainOptions& options, Question& question) {
            std::to_string(size_of(*type)) + " bytes each";
   }
   if (is_reduction(*kind) && !op->supports(*type)) return options.op + " is not defined on " + options.type;
-  if (options.root < 0 || options.root >= options.ranks) return "--root must be a rank";
-  if (options.rank < 0 || options.rank >= options.ranks) return "--rank must be below --ranks";
+  if (options.root < 0 || options.root >= ranks) return "--root must be a rank";
+  if (options.rank < 0 || options.rank >= ranks) return "--rank must be below --ranks";
   question.algorithm = find_algorithm(*kind, options.algorithm);
   if (!options.algorithm.empty() && question.algorithm == nullptr) {
     const std::string known = algorithm_names(*kind);
@@ -121,12 +132,10 @@ std::string understand(const ExplainOptions& options, Question& question) {
   question.type = *type;
   question.problem.kind = *kind;
   question.problem.rank = options.rank;
-  question.problem.size = options.ranks;
   question.problem.root = options.root;
-  question.problem.count = count_for(*kind, *bytes, options.ranks, *type);
+  question.problem.count = count_for(*kind, *bytes, ranks, *type);
   question.problem.element_size = static_cast<std::uint32_t>(size_of(*type));
   question.problem.average = is_reduction(*kind) && *op == ReduceOp::avg;
-  question.topology = topology_of(options.ranks, options.machine.hosts);
   question.problem.topology = question.topology.get();
   return {};
 }
@@ -224,7 +233,17 @@ void print_question(const Question& question) {
               << ")";
   }
   std::cout << " on " << problem.size << (problem.size == 1 ? " rank" : " ranks");
-  if (question.topology != nullptr) std::cout << " of " << question.topology->hosts() << " hosts";
+  if (question.topology != nullptr && question.topology->hosts() > 1)
+    std::cout << " of " << question.topology->hosts() << " hosts";
+}
+
+// Compares a file with predictions. Returns the exit status.
+int print_validation(const ExplainOptions& options, const Question& question, const Selector& selector) {
+  std::cout << "# " << question.machine.source << ": " << describe(question.machine.model) << "\n";
+  const std::string problem = validate(options.validate, selector, question.topology.get(), std::cout);
+  if (problem.empty()) return 0;
+  std::cerr << "tutti explain: " << problem << "\n";
+  return exit_failure;
 }
 
 // Prints which algorithm runs, why, and what it does. Returns the exit status.
@@ -245,9 +264,7 @@ int explain(const ExplainOptions& options, Question& question, const Selector& s
   std::cout << "\ncosts: " << question.machine.source << "\n  within a host: " << describe(model.near)
             << "\n";
   if (question.topology != nullptr) std::cout << "  between hosts: " << describe(model.far) << "\n";
-  std::cout << "  combining " << model.gamma * 1e9 << " ns/B; "
-            << (model.cores == 0 ? "a core for every rank" : std::to_string(model.cores) + " cores a host")
-            << "\n\n"
+  std::cout << "  combining " << model.gamma * 1e9 << " ns/B; " << describe_cores(model) << "\n\n"
             << "chosen: " << describe(*choice) << ", " << why << "\n";
   print_candidates(question, selector, *choice);
   print_bound(question.problem, selector.model());
@@ -259,37 +276,38 @@ int explain(const ExplainOptions& options, Question& question, const Selector& s
 
 int explain_command(const Arguments& arguments) {
   CLI::App app(
-      "Shows which algorithm a collective would use, why, and its steps. Only --measure sends messages.",
+      "Shows which algorithm a collective would use, why, and its steps. Only --measure and --job send\n"
+      "messages.",
       "tutti explain");
   ExplainOptions options;
   declare(app, options);
   if (const auto status = parse(app, arguments)) return *status;
-  Question question;
+  // The CSV files of `tutti bench` and the scaling charts are about messages, not shared memory.
   const bool explaining = options.validate.empty() && !options.scaling;
+  if (!explaining && options.machine.transport.empty()) options.machine.transport = "tcp";
+  Question question;
+  if (options.machine.job) {
+    question.machine = machine_of(options.machine);
+    question.topology = question.machine.topology;
+    if (question.machine.rank != 0) return 0;
+  }
   if (explaining) {
     if (const std::string problem = understand(options, question); !problem.empty())
       return usage_error(app, problem);
   }
-  // The CSV files of `tutti bench` and the scaling charts are about messages, not shared memory.
-  if (!explaining && options.machine.transport.empty()) options.machine.transport = "tcp";
   const Config config = Config::from_environment().take();
-  question.machine = machine_of(options.machine);
+  if (!options.machine.job) question.machine = machine_of(options.machine);
   const Selector selector =
       Selector::create(question.machine.model, format_algorithm_choices(config.algorithm)).take();
   if (options.scaling) {
     print_scaling(selector, ranks_of_a_host, std::cout);
     return 0;
   }
-  if (!options.validate.empty()) {
-    std::cout << "# " << question.machine.source << ": " << describe(question.machine.model) << "\n";
-    const std::string problem = validate(options.validate, selector, std::cout);
-    if (problem.empty()) return 0;
-    std::cerr << "tutti explain: " << problem << "\n";
-    return exit_failure;
-  }
+  if (!options.validate.empty()) return print_validation(options, question, selector);
   // Ranks that share memory may also use the algorithms that need no messages. These algorithms need the size
   // of a window.
-  if (question.machine.transport == "shm" && options.machine.hosts == 1)
+  const bool one_host = question.topology == nullptr || question.topology->hosts() == 1;
+  if (question.machine.transport == "shm" && one_host)
     question.problem.window_bytes = Board::whole_lines(config.shm_window);
   return explain(options, question, selector);
 }

@@ -20,11 +20,22 @@ namespace tutti::tools {
 namespace {
 
 // The variables of launchers and schedulers begin with these prefixes.
-constexpr std::string_view launcher_prefixes[] = {
-    "RANK",        "WORLD_SIZE",           "LOCAL_RANK",        "LOCAL_WORLD_SIZE",
-    "MASTER_ADDR", "MASTER_PORT",          "OMPI_COMM",         "PMI_",
-    "SLURM_",      "JOB_COMPLETION_INDEX", "NODES_IPS",         "NODE_PORT",
-    "NODES_NUM",   "NCCL_SOCKET_IFNAME",   "GLOO_SOCKET_IFNAME"};
+constexpr std::string_view launcher_prefixes[] = {"RANK",
+                                                  "WORLD_SIZE",
+                                                  "LOCAL_RANK",
+                                                  "LOCAL_WORLD_SIZE",
+                                                  "MASTER_ADDR",
+                                                  "MASTER_PORT",
+                                                  "OMPI_COMM",
+                                                  "PMI_",
+                                                  "PMIX_",
+                                                  "SLURM_",
+                                                  "JOB_COMPLETION_INDEX",
+                                                  "NODES_IPS",
+                                                  "NODE_PORT",
+                                                  "NODES_NUM",
+                                                  "NCCL_SOCKET_IFNAME",
+                                                  "GLOO_SOCKET_IFNAME"};
 
 void print_machine() {
   char host[256] = "";

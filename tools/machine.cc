@@ -13,6 +13,7 @@
 #include <tutti/init.h>
 
 #include "collectives/group/world.h"
+#include "tools/job_machine.h"
 
 namespace tutti::tools {
 namespace {
@@ -46,7 +47,7 @@ CostModel measure_once(const std::string& transport) {
     try {
       const Communicator communicator =
           init({.url = place.url(), .rank = rank, .world_size = 2, .transports = {transport}});
-      if (rank == 0) costs = agreed_costs(communicator);
+      if (rank == 0) costs = world_of(communicator).selector.model();
     } catch (...) {
       failures[static_cast<std::size_t>(rank)] = std::current_exception();
     }
@@ -63,14 +64,12 @@ CostModel measure_once(const std::string& transport) {
 // Returns the best of several measurements. In place of an implausible measurement, `measure_once` returns
 // the costs that tutti ships with. Those costs are used only if no measurement was plausible.
 CostModel measure_here(const std::string& transport) {
-  constexpr int times = 5;
   const LinkCost shipped = shipped_model(transport).near;
-  const auto time = [](const LinkCost& link) { return link.alpha + 1e5 * link.beta; };
   CostModel best = measure_once(transport);
-  for (int i = 1; i < times; ++i) {
+  for (int i = 1; i < measurements; ++i) {
     const CostModel next = measure_once(transport);
     if (next.near == shipped) continue;
-    if (best.near == shipped || time(next.near) < time(best.near)) best = next;
+    if (best.near == shipped || is_faster(next.near, best.near)) best = next;
   }
   return best;
 }
@@ -83,9 +82,20 @@ std::string preferred(const Config& config) {
   return "shm";
 }
 
+Machine machine_of_job() {
+  JobMachine job = measure_job();
+  Machine machine{.model = job.model, .rank = job.rank};
+  machine.transport = preferred(Config::from_environment().take());
+  machine.source = "measured by the ranks of this job";
+  machine.topology = std::make_shared<const Topology>(std::move(job.topology));
+  return machine;
+}
+
 }  // namespace
 
 void declare(CLI::App& app, MachineOptions& options) {
+  app.add_flag("--job", options.job,
+               "Be a rank of the job that `tutti run` has started: use its hosts, and measure its costs");
   app.add_option("--hosts", options.hosts,
                  "The number of hosts; their numbers of ranks differ by one at most")
       ->check(CLI::Range(1, 1 << 20))
@@ -105,6 +115,7 @@ void declare(CLI::App& app, MachineOptions& options) {
 
 Machine machine_of(const MachineOptions& options) {
   Machine machine;
+  if (options.job) return machine_of_job();
   const Config config = Config::from_environment().take();
   machine.transport = options.transport.empty() ? preferred(config) : options.transport;
   const std::string& transport = machine.transport;

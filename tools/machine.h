@@ -16,21 +16,24 @@ struct MachineOptions {
   int hosts = 1;
   std::string transport;  // empty: the transport that ranks of one host would choose
   bool measure = false;
+  bool job = false;
   int cores = -1;
   std::optional<double> alpha_us, beta_ns, gamma_ns, far_alpha_us, far_beta_ns;
 };
 
 struct Machine {
   CostModel model;
-  std::string transport;  // between the ranks of a host
-  std::string source;     // says where the costs are from
+  std::string transport = {};  // between the ranks of a host; empty if they are a job's
+  std::string source = {};     // says where the costs are from
+  int rank = 0;                // of this process, if it is a rank of a job
+  std::shared_ptr<const Topology> topology = nullptr;  // of the job, if this process is one of its ranks
 };
 
 void declare(CLI::App& app, MachineOptions& options);
 
 // Returns the costs that tutti ships with. With `measure`, two ranks in this process measure the costs
-// instead. A cost that the user gives as an option replaces the shipped or measured one. Throws `Error` if
-// measuring fails.
+// instead; with `job`, the ranks of this process's job do. A cost that the user gives as an option replaces
+// the shipped or measured one. Throws `Error` if measuring fails.
 Machine machine_of(const MachineOptions& options);
 
 // Places `ranks` ranks on `hosts` hosts as evenly as possible. Each host has consecutive ranks. Returns null

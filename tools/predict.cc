@@ -17,9 +17,11 @@
 namespace tutti::tools {
 namespace {
 
-// The simulation repeats each call this many times in a row, as `tutti bench` does. With so many calls, the
-// first and the last one hardly matter.
-constexpr int repetitions = 8;
+// The simulation repeats each call, as `tutti bench` does in a batch: at least this many times, so that the
+// first and the last one hardly matter, and else for as long as a batch takes.
+constexpr int fewest_repetitions = 8;
+constexpr int most_repetitions = 200;
+constexpr double batch_seconds = 2e-3;
 
 struct SizeClass {
   std::uint64_t most;
@@ -42,6 +44,16 @@ Problem problem_of(CollectiveKind kind, std::uint64_t bytes, int ranks) {
   problem.element_size = static_cast<std::uint32_t>(size_of(DataType::float32));
   problem.count = count_for(kind, bytes, ranks, DataType::float32);
   return problem;
+}
+
+// Returns the seconds of one call among many in a row.
+double simulated(const Choice& choice, const Problem& problem, const CostModel& model) {
+  const auto repeat = [&](int repetitions) {
+    return simulate(*choice.algorithm, problem, choice.tuning, model, repetitions).seconds;
+  };
+  const double first = repeat(fewest_repetitions);
+  const double more = std::min(batch_seconds / std::max(first, 1e-9), static_cast<double>(most_repetitions));
+  return more > fewest_repetitions ? repeat(static_cast<int>(more)) : first;
 }
 
 // `Errors` collects the ratios of predicted to measured times, for each number of ranks and each class of
@@ -74,7 +86,8 @@ class Errors {
 
 }  // namespace
 
-std::string validate(const std::string& file, const Selector& selector, std::ostream& out) {
+std::string validate(const std::string& file, const Selector& selector, const Topology* topology,
+                     std::ostream& out) {
   std::ifstream table(file);
   std::string line;
   if (!std::getline(table, line)) return "cannot read " + file;
@@ -90,10 +103,14 @@ std::string validate(const std::string& file, const Selector& selector, std::ost
     const std::uint64_t bytes = std::stoull(columns[2]);
     const int ranks = std::stoi(columns[3]);
     const double measured = std::stod(columns[4]);
-    const Problem problem = problem_of(*kind, bytes, ranks);
+    if (topology != nullptr && topology->size() != ranks) {
+      return file + " has times of " + std::to_string(ranks) + " ranks; this job has " +
+             std::to_string(topology->size());
+    }
+    Problem problem = problem_of(*kind, bytes, ranks);
+    problem.topology = topology;
     const Choice choice = selector.choose(problem).take();
-    const double predicted =
-        1e6 * simulate(*choice.algorithm, problem, choice.tuning, selector.model(), repetitions).seconds;
+    const double predicted = 1e6 * simulated(choice, problem, selector.model());
     if (measured <= 0 || predicted <= 0) continue;
     out << columns[1] << ',' << bytes << ',' << ranks << ',' << measured << ',' << predicted << ','
         << predicted / measured << ',' << choice.algorithm->name << '\n';

@@ -31,6 +31,7 @@ int serve(const tcp::StoreServerOptions& options) {
   }
   int signal = 0;
   sigwait(&ending, &signal);
+  std::cerr << "tutti store: served " << (*server)->requests() << " requests\n";
   return 0;
 }
 
@@ -38,7 +39,8 @@ int serve(const tcp::StoreServerOptions& options) {
 
 int store_command(const Arguments& arguments) {
   CLI::App app(
-      "Serves the store at which ranks meet, until SIGTERM or SIGINT. Ranks find it by\n"
+      "Serves the store at which ranks meet, until SIGTERM or SIGINT; then says how many\n"
+      "requests it has served. Ranks find it by\n"
       "TUTTI_STORE=HOST:PORT; jobs that use it at the same time need different TUTTI_JOB_ID. With\n"
       "TUTTI_TOKEN or TUTTI_TOKEN_FILE, it accepts only processes with the same token.",
       "tutti store");

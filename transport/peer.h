@@ -21,6 +21,10 @@ struct PeerInfo {
   std::map<std::string, std::string> addresses;      // transport name -> its opaque address
   std::map<std::string, std::string> offloads = {};  // name -> facts (transport/offload/offload.h)
 
+  // Returns whether the loopback addresses of the two ranks mean the same network.
+  bool shares_network_with(const PeerInfo& other) const {
+    return boot_id == other.boot_id && network_namespace == other.network_namespace;
+  }
   // Returns a text such as "rank 3 (host b, pid 4711)".
   std::string describe() const {
     return "rank " + std::to_string(rank) + " (host " + host + ", pid " + std::to_string(pid) + ")";

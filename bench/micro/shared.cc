@@ -32,7 +32,8 @@ struct SilentBell final : SharedBell {
   void ring() const override {}
 };
 
-// All ranks that share a `Segment` run on this thread. They never sleep, so their bells have nothing to do.
+// All ranks whose `Segment` is the same memory run on this thread. They never sleep, so their bells have
+// nothing to do.
 class Segment final : public SharedSegment {
  public:
   Segment(Memory memory, std::uint64_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}

@@ -1,6 +1,6 @@
-// Measures Gloo as one of the peers. It uses Gloo's TCP transport on loopback. The ranks meet
+// Measures Gloo as one of the peers. It uses Gloo's TCP transport, by default on loopback. The ranks meet
 // through files in a directory. Each rank is a process:
-//   perf_gloo --rank=R --size=N --store=DIRECTORY ...
+//   perf_gloo --rank=R --size=N --store=DIRECTORY [--address=A] ...
 // Each collective uses Gloo's default function. For reduce_scatter Gloo has no function, but it has a class,
 // ReduceScatterHalvingDoubling, which works in place.
 #include <memory>
@@ -45,7 +45,7 @@ class GlooPeer final : public Peer {
  public:
   explicit GlooPeer(const Arguments& arguments) {
     auto store = std::make_shared<gloo::rendezvous::FileStore>(arguments.text("store", "."));
-    auto device = gloo::transport::tcp::CreateDevice("127.0.0.1");
+    auto device = gloo::transport::tcp::CreateDevice(arguments.text("address", "127.0.0.1").c_str());
     context_ = std::make_shared<gloo::rendezvous::Context>(static_cast<int>(arguments.number("rank", 0)),
                                                            static_cast<int>(arguments.number("size", 1)));
     meet(*context_, store, device);

@@ -6,11 +6,14 @@
 #include <thread>
 #include <utility>
 
+#include <unistd.h>
+
 #include <tutti/config.h>
 #include <tutti/init.h>
 #include <tutti/log.h>
 #include <tutti/version.h>
 
+#include "bindings/cpp/loopback_check.h"
 #include "bindings/cpp/offloads.h"
 #include "bindings/cpp/transports.h"
 #include "collectives/group/world.h"
@@ -112,14 +115,20 @@ std::string build_name() { return std::string(version()) + " (build " + std::str
 
 unsigned usable_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Returns how long a waiting rank polls before it sleeps. It is zero if this host has more ranks than cores,
-// since polling only helps a rank that has a core to itself.
+// Returns how long a waiting rank polls before it sleeps. It is zero if there are more ranks than cores,
+// since polling only helps a rank that has a core to itself. Each container on a machine may have cores of
+// its own. But all containers together have no more than the machine.
 std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerInfo>& peers, int rank) {
   const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
-  const auto here = std::ranges::count_if(
-      peers, [&](const PeerInfo& peer) { return peer.host == self.host && peer.boot_id == self.boot_id; });
-  const unsigned cores = usable_cores();
-  return static_cast<unsigned>(here) > cores ? std::chrono::nanoseconds(0) : config.spin;
+  long on_host = 0, on_machine = 0;
+  for (const PeerInfo& peer : peers) {
+    if (peer.boot_id != self.boot_id) continue;
+    ++on_machine;
+    if (peer.host == self.host) ++on_host;
+  }
+  const bool crowded =
+      on_host > static_cast<long>(usable_cores()) || on_machine > sysconf(_SC_NPROCESSORS_ONLN);
+  return crowded ? std::chrono::nanoseconds(0) : config.spin;
 }
 
 // Returns the costs of messages that are assumed before anything is measured. Only the driving thread may
@@ -184,16 +193,20 @@ MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
 std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> peers,
                                   std::chrono::nanoseconds spin, CostModel& shipped) {
   auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
+  const int sharing = hosts_per_machine(peers);
   auto mesh = std::make_unique<Mesh>(engine->driver, mesh_options(setup, rank, std::move(peers)));
   {
     const DriverGuard guard(engine->driver);
     const Status started = mesh->start();
     if (!started.ok()) throw Error(started);
     shipped = shipped_costs(setup.config, *mesh);
+    shipped.hosts_per_machine = sharing;
   }
+  // Ranks of different hosts may have different `shipped` costs. Until they have agreed on costs, all of them
+  // must choose by the same ones: the messages by which they agree belong to a collective, too.
   const std::string overrides = format_algorithm_choices(setup.config.algorithm);
   return std::make_shared<World>(std::move(engine), std::move(mesh),
-                                 Selector::create(shipped, overrides).take(), setup.config.timeout);
+                                 Selector::create(CostModel{}, overrides).take(), setup.config.timeout);
 }
 
 // Measures the costs of messages, together with all other ranks. From then on, these costs decide
@@ -287,6 +300,7 @@ Communicator init(const InitOptions& given) {
   join_options.session.bind_address = setup.config.bind_address;
   join_options.session.advertise_address = setup.config.advertise_address;
   join_options.session.security = setup.security;
+  join_options.session.pmix_library = setup.config.pmix_library;
   join_options.session.interfaces = interface_filter(setup.config.socket_ifname);
   if (setup.config.port_range) {
     join_options.session.first_port = setup.config.port_range->first;
@@ -302,6 +316,7 @@ Communicator init(const InitOptions& given) {
   };
   const Deadline deadline = init_deadline(setup, launch.timeout);
   std::optional<Communicator> built;
+  join_options.approve = check_loopback;
   join_options.connect = builder(setup, launch.rank, deadline, built);
   const std::uint64_t shortages = descriptor_shortages();
   const Status joined = join(launch, join_options, deadline).status();
@@ -329,6 +344,7 @@ Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const 
   std::optional<Communicator> built;
   ExchangeOptions options{.interrupted = given.interrupted};
   options.addresses = [&] { return setup.addresses(std::nullopt, credentials); };
+  options.approve = check_loopback;
   options.connect = builder(setup, rank, deadline, built);
   const std::uint64_t shortages = descriptor_shortages();
   const Status met = exchange(keys, self, options, deadline).status();

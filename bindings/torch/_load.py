@@ -17,7 +17,7 @@ def _cached(name, include, library):
     """Returns the path for the compiled extension. The path contains a hash of the extension's sources and of the
     library's path."""
     key = hashlib.sha256(str(library).encode())
-    for source in sorted((include / "tutti" / "bindings" / "torch").glob("*.[ch]*")):
+    for source in sorted((include / "bindings" / "torch").glob("*.[ch]*")):
         key.update(source.read_bytes())
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tutti" / key.hexdigest()[:16]
     return folder / name

@@ -11,6 +11,9 @@
 namespace tutti_torch {
 namespace {
 
+// When the program ends, callbacks of futures have this long to return. One may block for ever.
+constexpr std::chrono::seconds longest_callback{10};
+
 // `Living` holds all groups that this process has made. It is never destroyed, since groups may outlive
 // static objects.
 struct Living {
@@ -65,12 +68,16 @@ tutti_comm* ProcessGroupTutti::make_comm(const intrusive_ptr<c10d::Store>& store
 
 void ProcessGroupTutti::forget_all() {
   all_living() = new Living;
+  Completions::forget_all();
   World::forget_default();
 }
 
 void ProcessGroupTutti::end_all() {
-  const std::lock_guard lock(living().mutex);
-  for (ProcessGroupTutti* group : living().groups) group->end();
+  {
+    const std::lock_guard lock(living().mutex);
+    for (ProcessGroupTutti* group : living().groups) group->end();
+  }
+  Completions::wait_for_all(longest_callback);
 }
 
 ProcessGroupTutti::Borrowed ProcessGroupTutti::borrow() const {

@@ -6,12 +6,43 @@
 #include "bindings/torch/signals.h"
 
 namespace tutti_torch {
+namespace {
+
+// `Unsettled` counts the operations that threads still have to settle.
+struct Unsettled {
+  std::mutex mutex;
+  std::condition_variable none;
+  int count = 0;
+
+  void add(int change) {
+    const std::lock_guard lock(mutex);
+    count += change;
+    if (count == 0) none.notify_all();
+  }
+};
+
+// The object is never destroyed, since the threads may run until the process ends.
+Unsettled*& all_unsettled() {
+  static auto* all = new Unsettled;
+  return all;
+}
+
+}  // namespace
+
+void Completions::wait_for_all(std::chrono::milliseconds limit) {
+  Unsettled& all = *all_unsettled();
+  std::unique_lock lock(all.mutex);
+  all.none.wait_for(lock, limit, [&] { return all.count == 0; });
+}
+
+void Completions::forget_all() { all_unsettled() = new Unsettled; }
 
 void Completions::add(c10::intrusive_ptr<PendingWork> work) {
   const auto entry = std::make_shared<Entry>();
   entry->owner = shared_from_this();
   entry->open = work->handles().size();
   entry->work = work;
+  all_unsettled()->add(1);
   {
     const std::lock_guard lock(mutex_);
     outstanding_.push_back(entry);
@@ -91,6 +122,7 @@ void Completions::run() {
     lock.unlock();
     work->settle();
     work.reset();
+    all_unsettled()->add(-1);
     lock.lock();
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <list>
@@ -28,6 +29,13 @@ class Completions : public std::enable_shared_from_this<Completions> {
   // Tells the threads to end, and does not wait for them. May be called only after the communicators have
   // been destroyed: their destruction ends all operations.
   void stop();
+
+  // Waits until the threads of this process have settled all operations, but not longer than `limit`. When
+  // the interpreter ends, no callback may be running: Python would end its thread, and C++ then the process.
+  // The calling thread must not hold the GIL.
+  static void wait_for_all(std::chrono::milliseconds limit);
+  // Makes a forked child forget its parent's operations, which nothing settles there.
+  static void forget_all();
 
  private:
   struct Entry {

@@ -95,7 +95,7 @@ struct World {
 // memory, or it is known that they cannot.
 Communicator create_communicator(const std::shared_ptr<World>& world);
 
-// Returns the costs by which a communicator's algorithms are chosen. All ranks have agreed on them.
-const CostModel& agreed_costs(const Communicator& communicator);
+// Returns the world of a communicator. Its selector's costs are those on which all ranks have agreed.
+const World& world_of(const Communicator& communicator);
 
 }  // namespace tutti

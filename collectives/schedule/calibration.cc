@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -27,6 +28,9 @@ constexpr int most_rounds = 16;
 // The second factor is far larger, since networks differ much more than hosts do.
 constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
+// A rank that polls is on its core all the time, apart from short interruptions. If it is on the core for
+// less than this share of the time, it sleeps while it waits.
+constexpr double share_of_pollers = 0.75;
 constexpr std::size_t burst_length = 16;
 constexpr std::size_t small = 8;
 // These two sizes are large enough to measure a slope. The smaller one is typical for the segments of
@@ -37,6 +41,22 @@ constexpr std::size_t large = 320 << 10;
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
+
+// Returns how many seconds this thread has run on a core so far.
+double core_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// A `Span` is how long something takes, and for how long of that this thread runs on a core.
+struct Span {
+  double seconds = std::numeric_limits<double>::infinity();
+  double core = std::numeric_limits<double>::infinity();
+  // Returns whether this rank sleeps while it waits for the other one. Only then does `core` say how much
+  // work it has.
+  bool sleeps() const { return core < share_of_pollers * seconds; }
+};
 
 // The tag of the first message of a round tells the follower what to do next.
 enum Request : std::uint64_t {
@@ -72,21 +92,23 @@ class Pair {
   // received the request.
   std::vector<Transfer> trade(std::size_t bytes) { return {receiving(bytes), sending(bytes, payload)}; }
 
-  // Returns the seconds of the fastest of several rounds. This is how long a round takes when nothing
-  // disturbs it.
+  // Returns the least times of several rounds. This is how long a round takes when nothing disturbs it.
   template <class Round>
-  double best_of(Round round) {
-    double best = std::numeric_limits<double>::infinity();
+  Span best_of(Round round) {
+    Span best;
     const auto begin = Clock::now();
     for (int i = 0; i < fewest_rounds || (i < most_rounds && Clock::now() - begin < patience); ++i) {
+      const double used = core_seconds();  // a system call, so it must not be between the two times
       const auto start = Clock::now();
       round();
-      best = std::min(best, seconds_since(start));
+      best.seconds = std::min(best.seconds, seconds_since(start));
+      best.core = std::min(best.core, core_seconds() - used);
     }
     return best;
   }
-  double one_way(std::size_t bytes) {
-    return best_of([&] { run({sending(bytes, answer), receiving(bytes)}); }) / 2;
+  // Returns a round trip. Each rank sends one message and receives one.
+  Span round_trip(std::size_t bytes) {
+    return best_of([&] { run({sending(bytes, answer), receiving(bytes)}); });
   }
 
   Communicator& communicator_;
@@ -97,34 +119,38 @@ class Pair {
 LinkCost Pair::lead() {
   LinkCost link;
   run({sending(small, answer), receiving(small)});  // this establishes the connection
-  link.alpha = one_way(small);
-  const double burst = best_of([&] {
+  const Span least = round_trip(small);
+  link.alpha = least.seconds / 2;
+  const Span burst = best_of([&] {
     std::vector<Transfer> legs(burst_length, sending(small, payload));
     legs.front().tag = take_burst;
     legs.push_back(receiving(small));
     run(legs);
   });
-  link.gap = (burst - 2 * link.alpha) / (burst_length - 1);
+  link.gap = (burst.seconds - 2 * link.alpha) / (burst_length - 1);
   // This exchanges single messages, as most collectives do. In a burst, a rank would wake up only once for
   // all messages, and `busy` would be too low.
-  const double traded_small = best_of([&] {
+  const Span traded_small = best_of([&] {
     run({sending(small, trade_small)});
     run(trade(small));
   });
-  link.busy = (traded_small - link.alpha) / 2;
-  const double time_medium = one_way(medium);
-  const double time_large = one_way(large);
+  link.busy = least.sleeps() ? least.core / 2 : (traded_small.seconds - link.alpha) / 2;
+  const Span with_medium = round_trip(medium);
+  const Span with_large = round_trip(large);
+  const double time_medium = with_medium.seconds / 2;
+  const double time_large = with_large.seconds / 2;
   // The slope excludes the fixed cost of a message. If noise hides the slope, `beta` is estimated from the
   // whole time.
   const double slope = (time_large - time_medium) / (large - medium);
   const double whole = (time_large - link.alpha) / large;
   link.beta = slope > whole / 4 ? std::min(slope, whole) : whole;
   link.handshake = time_medium - medium * link.beta - link.alpha;
-  const double traded = best_of([&] {
+  const Span traded = best_of([&] {
     run({sending(small, trade_large)});
     run(trade(large));
   });
-  link.busy_byte = (traded - 2 * link.alpha - link.handshake) / (2 * large);
+  link.busy_byte = with_large.sleeps() ? (with_large.core - with_medium.core) / (2 * (large - medium))
+                                       : (traded.seconds - 2 * link.alpha - link.handshake) / (2 * large);
   run({sending(small, finish)});
   return link;
 }

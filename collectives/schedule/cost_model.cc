@@ -9,6 +9,7 @@ bool is_possible(const CostModel& model) {
   constexpr double most_seconds = 1e3;
   constexpr double most_congestion = 1e3;
   constexpr int most_cores = 1 << 16;
+  constexpr int most_hosts = 1 << 20;
   const auto within = [](double value, double most) { return value >= 0 && value <= most; };  // false for NaN
   for (const LinkCost& link : {model.near, model.far}) {
     for (const double seconds :
@@ -17,7 +18,8 @@ bool is_possible(const CostModel& model) {
     }
   }
   return within(model.gamma, most_seconds) && within(model.signal, most_seconds) &&
-         within(model.congestion, most_congestion) && model.cores >= 0 && model.cores <= most_cores;
+         within(model.congestion, most_congestion) && model.cores >= 0 && model.cores <= most_cores &&
+         model.hosts_per_machine >= 1 && model.hosts_per_machine <= most_hosts;
 }
 
 CostModel shipped_model(std::string_view near_transport) {
@@ -49,12 +51,18 @@ std::string describe(const LinkCost& link) {
   return text.data();
 }
 
+std::string describe_cores(const CostModel& model) {
+  if (model.cores == 0) return "a core for every rank";
+  const std::string sharers =
+      model.hosts_per_machine == 1 ? "a host" : "for " + std::to_string(model.hosts_per_machine) + " hosts";
+  return std::to_string(model.cores) + " cores " + sharers;
+}
+
 std::string describe(const CostModel& model) {
-  std::array<char, 100> text{};
-  std::snprintf(text.data(), text.size(), "combining %.3f ns/B, %d cores a host", model.gamma * 1e9,
-                model.cores);
+  std::array<char, 100> combining{};
+  std::snprintf(combining.data(), combining.size(), "combining %.3f ns/B", model.gamma * 1e9);
   return "within a host: " + describe(model.near) + "; between hosts: " + describe(model.far) + "; " +
-         text.data();
+         combining.data() + ", " + describe_cores(model);
 }
 
 }  // namespace tutti

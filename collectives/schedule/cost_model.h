@@ -35,6 +35,7 @@ struct CostModel {
   double congestion = 1.15;
   std::uint64_t eager = UINT64_MAX;  // messages up to this size are sent eagerly
   int cores = 0;                     // of a host; 0: at least one per rank
+  int hosts_per_machine = 1;         // so many hosts share these cores: containers on one machine
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 
@@ -46,8 +47,9 @@ bool is_possible(const CostModel& model);
 // "shm", ...) is the transport between ranks of one host.
 CostModel shipped_model(std::string_view near_transport);
 
-// These two functions describe costs for people: "alpha 12.1 us, gap 3.2 us, ..."
+// These functions describe costs for people: "alpha 12.1 us, gap 3.2 us, ...", "8 cores a host".
 std::string describe(const LinkCost& link);
 std::string describe(const CostModel& model);
+std::string describe_cores(const CostModel& model);
 
 }  // namespace tutti

@@ -10,19 +10,27 @@
 namespace tutti {
 namespace {
 
+// A packet of a TCP connection carries this many bytes over the loopback interface, whose packets have at
+// most 65,535 bytes, and over Ethernet, whose packets have 1500. 52 of them are headers.
+constexpr double near_packet = 65483;
+constexpr double far_packet = 1448;
+
 // `Ports` has the times from which the outgoing and the incoming port of a rank or a host are free.
 struct Ports {
   double out = 0;
   double in = 0;
 };
 
+// `Cores` has the time from which each core of a machine is free. It is empty if there is one for every rank.
+using Cores = std::vector<double>;
+
 struct Host {
   Ports ports;
   std::uint64_t sent_bytes = 0;
-  std::vector<double> cores;  // the time from which each is free; empty: one core for every rank
+  Cores* cores = nullptr;
 };
 
-struct Machine {
+struct Rank {
   Ports ports;
   double thread = 0;  // the time from which the rank is free: it does one thing at a time
   Host* host = nullptr;
@@ -39,6 +47,7 @@ struct Event {
   StepRef at;
   enum class Kind : std::uint8_t { eligible, landing, landed, done } kind;
   double arrival = 0;            // landing: the time when the last byte arrives
+  double work = 0;               // landing: how long the receiver's core is busy with the message
   std::uint32_t repetition = 0;  // landing, landed: the sender's repetition
   bool operator>(const Event& other) const {
     return time != other.time ? time > other.time : order > other.order;
@@ -61,14 +70,17 @@ class SimulatedRun {
         schedules_(std::move(schedules)),
         model_(model),
         repetitions_(static_cast<std::uint32_t>(repetitions)),
-        machines_(schedules_.size()),
+        ranks_(schedules_.size()),
         meetings_(schedules_.size()),
         missing_(schedules_.size()),
         progress_(schedules_.size()),
         topology_(problem.topology),
         hosts_(topology_ == nullptr ? 1 : static_cast<std::size_t>(topology_->hosts())) {
-    for (Host& host : hosts_) host.cores.resize(static_cast<std::size_t>(model.cores));
-    for (std::size_t rank = 0; rank < machines_.size(); ++rank) machines_[rank].host = &hosts_[host_of(rank)];
+    const auto sharing = static_cast<std::size_t>(model.hosts_per_machine);
+    machines_.resize((hosts_.size() + sharing - 1) / sharing,
+                     Cores(static_cast<std::size_t>(model.cores), 0.0));
+    for (std::size_t host = 0; host < hosts_.size(); ++host) hosts_[host].cores = &machines_[host / sharing];
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].host = &hosts_[host_of(rank)];
   }
 
   Simulation finish() {
@@ -95,8 +107,9 @@ class SimulatedRun {
  private:
   const Step& step(StepRef ref) const { return schedules_[ref.rank].steps[ref.step]; }
   double bytes(std::uint64_t count) const { return static_cast<double>(count) * element_size_; }
-  void post(double time, StepRef at, Event::Kind kind, double arrival = 0, std::uint32_t repetition = 0) {
-    events_.push({time, ++order_, at, kind, arrival, repetition});
+  void post(double time, StepRef at, Event::Kind kind, double arrival = 0, double work = 0,
+            std::uint32_t repetition = 0) {
+    events_.push({time, ++order_, at, kind, arrival, work, repetition});
   }
   std::size_t host_of(std::size_t rank) const {
     return topology_ == nullptr ? 0 : static_cast<std::size_t>(topology_->host_of(static_cast<int>(rank)));
@@ -136,18 +149,29 @@ class SimulatedRun {
     waiting.erase(meeting);
   }
 
-  // Occupies the rank and a core of its host for `seconds`. The work begins at `time`, or as soon as both are
-  // free if that is later. Returns when the work begins.
+  // Returns how long a message of n bytes keeps a core busy at one end. If an earlier message of the same
+  // sender to the same receiver is not over, small messages travel together, as many as fit into a packet,
+  // and a rank is woken once for each packet. The messages of a burst follow each other after `gap`, in which
+  // both ends do their work.
+  double work_of(double n, bool within, bool follows_another) const {
+    const LinkCost& link = within ? model_.near : model_.far;
+    const double together = link.gap / 2 + link.busy * n / (within ? near_packet : far_packet);
+    return (follows_another ? std::min(together, link.busy) : link.busy) + n * link.busy_byte;
+  }
+  static std::uint64_t stream(std::uint32_t from, std::uint32_t to) { return std::uint64_t{from} << 32 | to; }
+
+  // Occupies the rank and a core of its machine for `seconds`. The work begins at `time`, or as soon as both
+  // are free if that is later. Returns when the work begins.
   double occupy(std::uint32_t rank, double time, double seconds) {
-    Machine& machine = machines_[rank];
-    double begin = std::max(time, machine.thread);
-    auto& cores = machine.host->cores;
+    double& thread = ranks_[rank].thread;
+    double begin = std::max(time, thread);
+    Cores& cores = *ranks_[rank].host->cores;
     if (!cores.empty()) {
       const auto core = std::min_element(cores.begin(), cores.end());
       begin = std::max(begin, *core);
       *core = begin + seconds;
     }
-    machine.thread = begin + seconds;
+    thread = begin + seconds;
     return begin;
   }
 
@@ -164,10 +188,10 @@ class SimulatedRun {
     const double n = bytes(s.left.count);
     const double transfer = n * link.beta * (neighbours ? 1.0 : model_.congestion);
     const double handshake = n > static_cast<double>(model_.eager) ? link.handshake : 0;
-    const double work = link.busy + n * link.busy_byte;
+    const double work = work_of(n, within, under_way_[stream(from, to)]++ > 0);
     const double worked = occupy(from, event.time, work);
-    Ports& sender = machines_[from].ports;
-    Ports& receiver = machines_[to].ports;
+    Ports& sender = ranks_[from].ports;
+    Ports& receiver = ranks_[to].ports;
     double begin = std::max(worked, sender.out);
     double arrival = link.alpha + handshake + transfer;
     if (within) {
@@ -175,8 +199,8 @@ class SimulatedRun {
     } else {
       // The bytes of all ranks of a host pass its port one after the other. The other costs of a message are
       // separate for each rank.
-      Ports& host_sender = machines_[from].host->ports;
-      Ports& host_receiver = machines_[to].host->ports;
+      Ports& host_sender = ranks_[from].host->ports;
+      Ports& host_receiver = ranks_[to].host->ports;
       begin = std::max(begin, host_sender.out);
       host_sender.out = begin + transfer;
       arrival = std::max(begin + arrival, host_receiver.in + transfer);
@@ -187,9 +211,9 @@ class SimulatedRun {
     receiver.in = arrival;
     ++result_.messages;
     sent_bytes_[from] += s.left.count * element_size_;
-    if (!within) machines_[from].host->sent_bytes += s.left.count * element_size_;
+    if (!within) ranks_[from].host->sent_bytes += s.left.count * element_size_;
     post(std::max(sender.out, worked + work), event.at, Event::Kind::done);
-    post(std::max(event.time, arrival - work), event.at, Event::Kind::landing, arrival,
+    post(std::max(event.time, arrival - work), event.at, Event::Kind::landing, arrival, work,
          progress_[from].repetition);
   }
 
@@ -198,15 +222,14 @@ class SimulatedRun {
   void land(const Event& event) {
     const Step& s = step(event.at);
     const auto to = static_cast<std::uint32_t>(s.peer);
-    const LinkCost& link = host_of(event.at.rank) == host_of(to) ? model_.near : model_.far;
-    const double work = link.busy + bytes(s.left.count) * link.busy_byte;
-    const double end = occupy(to, event.time, work) + work;
-    post(std::max(end, event.arrival), event.at, Event::Kind::landed, 0, event.repetition);
+    const double end = occupy(to, event.time, event.work) + event.work;
+    post(std::max(end, event.arrival), event.at, Event::Kind::landed, 0, 0, event.repetition);
   }
 
   void meet(const Event& event) {
     const Step& s = step(event.at);
     const auto to = static_cast<std::uint32_t>(s.peer);
+    --under_way_[stream(event.at.rank, to)];
     auto& waiting = meetings_[to];
     const auto [meeting, first] = waiting.try_emplace(
         key(event.repetition, static_cast<int>(event.at.rank), s.index), Meeting{event.time, 0, false});
@@ -250,15 +273,18 @@ class SimulatedRun {
 
   const CostModel& model_;
   std::uint32_t repetitions_;
-  std::vector<Machine> machines_;
+  std::vector<Rank> ranks_;
   std::vector<std::unordered_map<std::uint64_t, Meeting>> meetings_;  // by receiver, then by `key`
   std::vector<std::vector<std::uint32_t>> missing_;                   // dependencies that have not completed
   std::vector<Progress> progress_;
   const Topology* topology_;
   std::vector<Host> hosts_;
+  std::vector<Cores> machines_;
   std::vector<std::uint64_t> sent_bytes_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t order_ = 0;
+  // This has, for each sender and receiver, how many messages the receiver has not taken in yet.
+  std::unordered_map<std::uint64_t, int> under_way_;
   Simulation result_;
 };
 

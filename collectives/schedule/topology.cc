@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -52,6 +53,17 @@ std::vector<int> hosts_of(std::span<const PeerInfo> peers) {
     hosts.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
   }
   return hosts;
+}
+
+int hosts_per_machine(std::span<const PeerInfo> peers) {
+  std::map<std::string, std::set<std::uint64_t>> networks;
+  std::size_t most = 1;
+  for (const PeerInfo& peer : peers) {
+    std::set<std::uint64_t>& of_machine = networks[peer.boot_id];
+    of_machine.insert(peer.network_namespace);
+    most = std::max(most, of_machine.size());
+  }
+  return static_cast<int>(most);
 }
 
 }  // namespace tutti

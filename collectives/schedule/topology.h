@@ -46,4 +46,8 @@ class Topology {
 // (of the running kernel) and the same network namespace.
 std::vector<int> hosts_of(std::span<const PeerInfo> peers);
 
+// Returns the largest number of hosts that share a kernel, and so the cores of a machine. It is 1 unless
+// containers have networks of their own.
+int hosts_per_machine(std::span<const PeerInfo> peers);
+
 }  // namespace tutti

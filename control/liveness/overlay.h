@@ -140,6 +140,7 @@ class Overlay final : public meeting::Port {
   void read_frames(int rank, Contact& contact, Clock::time_point now);
   void attempt_failed(int rank, Contact& contact, Clock::time_point now);
   void open(int rank, Contact& contact, Clock::time_point now);
+  void process_ended(Contact& contact, Clock::time_point now);
   void suspect(Contact& contact, const std::string& evidence, Clock::time_point now);
   void write(Contact& contact, const Frame& frame);
   void close_after(std::unique_ptr<Stream> stream);

@@ -73,13 +73,24 @@ void Overlay::run(const std::vector<pollfd>& ready, Clock::time_point now) {
     if (ready[i].revents == 0 || waiting_[i] < 0 || found == contacts_.end()) continue;
     Contact& contact = found->second;
     if (contact.process && contact.process.get() == ready[i].fd) {
-      suspect(contact, "its process has ended without a goodbye", now);
+      process_ended(contact, now);
     } else if (contact.stream != nullptr && contact.stream->descriptor() == ready[i].fd) {
       advance(waiting_[i], contact, ready[i].revents, now);
     }
   }
   check_times(now);
   planned_ = next();
+}
+
+// If ranks have begun to leave, a new neighbour that was never linked has probably left as well. Its goodbye
+// is on its way through its older neighbours, which also notice it if it has failed instead.
+void Overlay::process_ended(Contact& contact, Clock::time_point now) {
+  const bool was_linked = contact.heard != never;
+  if (any_left_ && !was_linked) {
+    contact.process.reset();
+  } else {
+    suspect(contact, "its process has ended without a goodbye", now);
+  }
 }
 
 // Restarts the neighbours' time limits if this process itself was stopped. In that case their silence means

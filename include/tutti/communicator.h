@@ -25,7 +25,6 @@ namespace tutti {
 class Group;
 class GroupMemory;
 struct Shrunk;
-struct CostModel;
 struct World;
 
 // `CallOptions` are the options of a single call.
@@ -299,7 +298,7 @@ class TUTTI_API Communicator {
 
  private:
   friend Communicator create_communicator(const std::shared_ptr<World>& world);
-  friend const CostModel& agreed_costs(const Communicator& communicator);
+  friend const World& world_of(const Communicator& communicator);
   explicit Communicator(std::shared_ptr<Group> group);
   Group& group() const;
   std::shared_ptr<Group> group_;

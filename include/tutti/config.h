@@ -42,6 +42,7 @@ struct TUTTI_API Config {
   std::vector<std::string> transports;
   std::string cuda_library;
   std::string nccl_library;
+  std::string pmix_library;
   std::string socket_ifname;
   std::string bind_address;
   std::string advertise_address;

@@ -73,6 +73,8 @@ class TUTTI_API StoreServer {
   const std::string& nonce() const { return nonce_; }
   // Returns the number of connections at this moment, strangers included.
   std::size_t connections() const;
+  // Returns the number of valid requests since the server's start.
+  std::uint64_t requests() const;
   // Describes the most recent refusal of a tutti process that could not prove that it belongs to the job.
   // Empty if there was none.
   std::string last_refusal() const;

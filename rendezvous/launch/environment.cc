@@ -133,7 +133,8 @@ struct Assembly {
   std::optional<Found> rank;
   std::optional<Found> world_size;
   StoreLocation store;
-  std::string source;
+  Secret launcher_key = {};
+  std::string source = {};
 
   void add_source(const std::string& from) {
     if (source.find(from) == std::string::npos) source += (source.empty() ? "" : ", ") + from;
@@ -153,6 +154,7 @@ Result<Launch> finish(Assembly assembly, const Explicit& known, Reader& reader) 
   launch.rank = assembly.rank->value;
   launch.world_size = assembly.world_size->value;
   launch.store = assembly.store;
+  launch.launcher_key = assembly.launcher_key;
   launch.timeout = known.timeout_;
   launch.source = assembly.source;
   const std::optional<Found> local_rank = reader.number("TUTTI_LOCAL_RANK", 0);
@@ -173,7 +175,7 @@ bool can_complete(const Explicit& known, const Source& source) {
 }
 
 Result<Launch> complete(const Explicit& known, const Source& source, Reader& reader) {
-  Assembly assembly{known.rank_, known.world_size_, known.store_, {}};
+  Assembly assembly{known.rank_, known.world_size_, known.store_};
   if (known.rank_) {
     assembly.add_source(known.rank_->from);
     assembly.add_source(known.world_size_->from);
@@ -187,6 +189,7 @@ Result<Launch> complete(const Explicit& known, const Source& source, Reader& rea
   }
   if (assembly.needs_store()) {
     assembly.store = source.store;
+    assembly.launcher_key = source.launcher_key;
     assembly.add_source(source.store_from);
   }
   Result<Launch> launch = finish(std::move(assembly), known, reader);
@@ -261,8 +264,11 @@ Result<Launch> discover(const LaunchArguments& arguments, const Environment& env
     incomplete.push_back(launch::describe(source));
   }
   if (incomplete.empty() && !known.has_url_ && known.store_.kind == StoreLocation::Kind::none) {
-    return finish({Found{0, "default"}, Found{1, "default"}, {}, "nothing: a world of one rank"}, known,
-                  reader);
+    return finish({.rank = Found{0, "default"},
+                   .world_size = Found{1, "default"},
+                   .store = {},
+                   .source = "nothing: a world of one rank"},
+                  known, reader);
   }
   return nothing_complete(incomplete);
 }
@@ -286,10 +292,13 @@ Result<Launch> discover(const LaunchArguments& arguments) {
     }
   }
   Environment environment = environment_of_process();
-  // Finding a launch does not need the token, so this copy of it is wiped.
+  // Finding a launch does not need the token, so this copy of it is wiped at once.
   if (const auto token = environment.find("TUTTI_TOKEN"); token != environment.end())
     security::wipe(token->second);
-  return discover(arguments, environment, own);
+  Result<Launch> launch = discover(arguments, environment, own);
+  if (const auto key = environment.find(launch::open_mpi_key); key != environment.end())
+    security::wipe(key->second);
+  return launch;
 }
 
 }  // namespace tutti

@@ -59,6 +59,21 @@ std::string meeting_file(Reader& reader, std::string job) {
   return (usable ? folder : "/tmp") + "/tutti-" + std::to_string(getuid()) + "-" + job;
 }
 
+// Returns whether the user has said where the ranks meet, at least in part. That takes precedence over what
+// a launcher offers.
+bool names_master(Reader& reader) { return reader.text("MASTER_ADDR") || reader.text("MASTER_PORT"); }
+
+// Lets the ranks meet through the launcher's PMIx, if the launcher serves PMIx to this very rank. A process
+// may also have inherited the variables from a rank that has started it.
+bool meet_by_pmix(Reader& reader, Source& source) {
+  const std::optional<Found> rank = reader.number("PMIX_RANK", 0);
+  if (!rank || !source.rank || rank->value != source.rank->value) return false;
+  source.store.kind = StoreLocation::Kind::pmix;
+  source.store.path = reader.text("PMIX_PREFIX").value_or("");
+  source.store_from = "PMIX_NAMESPACE";
+  return true;
+}
+
 Source read_open_mpi(Reader& reader, const std::vector<std::string>&) {
   Source source = read_identity(reader, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                                 "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
@@ -66,9 +81,15 @@ Source read_open_mpi(Reader& reader, const std::vector<std::string>&) {
   const std::optional<std::string> job = reader.text("PMIX_NAMESPACE");
   const bool one_host = source.world_size && source.local_world_size &&
                         source.world_size->value == source.local_world_size->value;
-  if (one_host && job && !reader.text("MASTER_ADDR") && !reader.text("MASTER_PORT")) {
+  // Ranks of one host meet in a file, which only their user can write. PMIx is not as safe
+  // (docs/security.md).
+  if (one_host && job && !names_master(reader)) {
     source.store = {StoreLocation::Kind::file, {}, 0, false, meeting_file(reader, *job)};
     source.store_from = "PMIX_NAMESPACE, on one host";
+    return source;
+  }
+  if (job && !names_master(reader) && meet_by_pmix(reader, source)) {
+    source.launcher_key = Secret(reader.text(open_mpi_key).value_or(""));
     return source;
   }
   read_master(reader, source);
@@ -76,12 +97,20 @@ Source read_open_mpi(Reader& reader, const std::vector<std::string>&) {
   return source;
 }
 
+// Returns the job and the step that this process belongs to, such as "4711.0". Returns nothing outside a
+// Slurm step.
+std::optional<std::string> slurm_step(Reader& reader) {
+  const std::optional<std::string> job = reader.text("SLURM_JOB_ID"), step = reader.text("SLURM_STEP_ID");
+  return job && step ? std::optional(*job + "." + *step) : std::nullopt;
+}
+
 Source read_pmi(Reader& reader, const std::vector<std::string>&) {
+  // Slurm names the step that it has set these variables for. Inner steps inherit them.
+  const std::optional<std::string> job = reader.text("PMI_JOBID"), step = slurm_step(reader);
+  if (job && step && *job != *step) return {};
   Source source = read_identity(reader, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
   if (!source.is_present()) return source;
-  // In a Slurm step, PMI_FD is not used: srun may serve another version of PMI there, and Slurm's variables
-  // are enough.
-  if (!reader.text("MASTER_ADDR") && !reader.text("MASTER_PORT") && !reader.text("SLURM_STEP_ID")) {
+  if (!names_master(reader)) {
     if (const std::optional<Found> socket = reader.number("PMI_FD", 0)) {
       source.store.kind = StoreLocation::Kind::pmi;
       source.store.descriptor = socket->value;
@@ -103,6 +132,13 @@ Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   const char* size = reader.text("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   Source source = read_identity(reader, "SLURM_PROCID", size, "SLURM_LOCALID");
   if (!source.is_present()) return source;
+  const std::string space = "slurm.pmix." + slurm_step(reader).value_or("");
+  const bool serves_pmix = reader.text("PMIX_NAMESPACE") == space;
+  if (serves_pmix && !names_master(reader) && meet_by_pmix(reader, source)) {
+    // Slurm 22.05 fetches single texts from wrong nodes if the step does not use all nodes of its job.
+    source.store.fence_only = reader.text("SLURM_STEP_NODELIST") != reader.text("SLURM_JOB_NODELIST");
+    return source;
+  }
   const std::vector<std::string> hosts = expand_slurm_hosts(reader.text("SLURM_STEP_NODELIST").value_or(""));
   std::string host = hosts.empty() ? reader.text("SLURM_LAUNCH_NODE_IPADDR").value_or("") : hosts.front();
   // With the distribution "arbitrary", rank 0 may be on any host.
@@ -111,7 +147,7 @@ Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   const std::optional<std::string> job = reader.text("SLURM_JOB_ID");
   read_master(reader, source, host, job ? slurm_port(*job, *step) : std::uint16_t{0});
   if (host.empty() && !source.missing.empty())
-    source.remedy = "MASTER_ADDR=HOST_OF_RANK_0 srun --distribution=arbitrary ...";
+    source.remedy = "MASTER_ADDR=HOST_OF_RANK_0 srun --distribution=arbitrary ..., or srun --mpi=pmi2 ...";
   return source;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <tutti/secret.h>
 #include <tutti/status.h>
 
 #include "rendezvous/launch/launch.h"
@@ -24,6 +25,7 @@ struct Source {
   std::optional<Found> local_rank;
   std::optional<Found> local_world_size;
   StoreLocation store;  // of kind `none` if it is not known
+  Secret launcher_key;  // see `Launch`
   std::string store_from;
   std::vector<std::string> names;  // of the variables that were found
   std::string missing;             // such as "RANK and MASTER_PORT"; empty if nothing is missing
@@ -57,6 +59,9 @@ void read_master(Reader& reader, Source& source, const std::string& fallback_hos
 // functions in the order of the list. There is no function for TUTTI_*, which `discover` itself reads.
 using ReadSource = Source (*)(Reader& reader, const std::vector<std::string>& own_addresses);
 const std::vector<ReadSource>& outer_sources();
+
+// Open MPI's mpirun (up to version 4) sets this variable to the same 128 random bits on all ranks of a job.
+inline constexpr const char* open_mpi_key = "OMPI_MCA_orte_precondition_transports";
 
 // Describes an incomplete source, such as "RANK and WORLD_SIZE are set but MASTER_PORT is not".
 std::string describe(const Source& source);

@@ -13,6 +13,8 @@ std::string to_string(const StoreLocation& location) {
       return "file://" + location.path;
     case StoreLocation::Kind::pmi:
       return "the launcher's PMI (descriptor " + std::to_string(location.descriptor) + ")";
+    case StoreLocation::Kind::pmix:
+      return "the launcher's PMIx";
     case StoreLocation::Kind::none:
       break;
   }

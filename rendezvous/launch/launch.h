@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include <tutti/secret.h>
+
 namespace tutti {
 
 // A `StoreLocation` is where the ranks of a world meet.
@@ -14,15 +16,17 @@ struct StoreLocation {
     none,  // nowhere: a world of one rank
     tcp,
     file,
-    pmi,  // through the launcher, by the protocol PMI-1
+    pmi,   // through the launcher, by the protocol PMI-1
+    pmix,  // through the launcher, by the library PMIx
   };
 
   Kind kind = Kind::none;
   std::string host;
   std::uint16_t port = 0;
   bool served = false;  // tcp only: whether a launcher serves the store; if not, rank 0 does
-  std::string path;
+  std::string path;     // file: the session file; pmix: the folder of the launcher, if the launcher names it
   int descriptor = -1;  // pmi only: the launcher's socket
+  bool fence_only = false;  // pmix only: whether a rank can get the session only by the launcher's fence
   friend bool operator==(const StoreLocation&, const StoreLocation&) = default;
 };
 
@@ -37,6 +41,9 @@ struct Launch {
   std::optional<int> local_world_size;
   StoreLocation store;
   std::optional<std::chrono::nanoseconds> timeout;
+  // A random text that the launcher has given to the ranks of this launch only. Empty if it gives none, or if
+  // the ranks do not meet through the launcher.
+  Secret launcher_key = {};
   std::string source;  // for messages: "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
 };
 

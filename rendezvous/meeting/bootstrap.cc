@@ -38,6 +38,7 @@ Result<Joined> attempt(const Launch& launch, const JoinOptions& options, Introdu
   ExchangeOptions exchange_options{session->single_use, [&] { session->keep_alive(); },
                                    to_string(launch.store) + session->doubt};
   exchange_options.interrupted = options.session.interrupted;
+  exchange_options.approve = options.approve;
   if (options.addresses) exchange_options.addresses = [&] { return options.addresses(*session); };
   exchange_options.connect = [&](const std::vector<PeerInfo>& peers) {
     connecting = true;

@@ -25,6 +25,8 @@ struct JoinOptions {
   // Returns the address of each of this rank's transports, by the transport's name. Called once for each
   // attempt to meet, after this rank has connected to the store.
   std::function<Result<std::map<std::string, std::string>>(const Session&)> addresses = {};
+  // Called on rank 0 with all ranks, and decides whether they may meet; see ExchangeOptions.
+  std::function<Status(const std::vector<PeerInfo>&)> approve = {};
   // Called as soon as the ranks know each other, while they can still ask the store which rank failed first.
   std::function<Status(const std::vector<PeerInfo>&)> connect = {};
 };

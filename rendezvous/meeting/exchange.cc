@@ -158,6 +158,10 @@ Result<std::string> Exchange::make_table() {
   }
   const Result<std::vector<Introduction>> peers = rendezvous::check_gathered(self, encoded);
   if (!peers.ok()) return ending_.publish(peers.status());
+  if (meeting_.options.approve) {
+    const Status approved = meeting_.options.approve({peers->begin(), peers->end()});
+    if (!approved.ok()) return ending_.publish(approved);
+  }
   if (const std::string other = rendezvous::other_program(self, *peers); !other.empty())
     log::warn("ranks were started as different programs: ", other);
   // If another rank has published a failure first, this returns that failure.

@@ -26,6 +26,7 @@ namespace tutti {
 // `exchange` fails with
 //   mismatch     for duplicate ranks, or different world sizes, settings or versions; it names both sides
 //   timeout      if ranks have not arrived; it names them
+//   the error of `approve`
 //   peer_lost    if a rank has died, or if the store is gone; it names the rank that died
 //   unreachable  (single_use) if the meeting in this store has ended and this rank was not in it
 // It may be called again with the same `self`.

@@ -29,6 +29,9 @@ struct ExchangeOptions {
   // `exchange` uses the addresses in its argument `self`. If the function fails, this rank cannot take part,
   // and all ranks fail with the same error.
   std::function<Result<std::map<std::string, std::string>>()> addresses = {};
+  // Called on rank 0 with all ranks, before the others learn of each other. If it fails, all ranks fail with
+  // the same error.
+  std::function<Status(const std::vector<PeerInfo>&)> approve = {};
   // Called on every rank after the ranks have met, and before the rank leaves the store. If the function
   // fails on one rank, all ranks that are still in the meeting fail with the first cause.
   std::function<Status(const std::vector<PeerInfo>&)> connect = {};

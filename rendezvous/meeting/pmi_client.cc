@@ -21,11 +21,17 @@ namespace {
 
 // A launcher's line is little longer than a value, and a value has at most a kilobyte.
 constexpr std::size_t longest_line = 8192;
+// Slurm takes no longer request than this, and neither does MPICH's own library.
+constexpr std::int64_t longest_request = 1024;
+constexpr std::size_t longest_key = 32;
+constexpr std::int64_t least_value = 32;
 // This is the answer to `put`. It may quote the request, which may contain the job's token, so errors must
 // not quote this answer.
 constexpr std::string_view put_answer = "put_result";
 // The goodbye of a process may take this long.
 constexpr std::chrono::seconds parting_limit{2};
+
+Secret line_of(const Secret& request) { return Secret::joined({"cmd=", request.reveal(), "\n"}); }
 
 // Returns the value of `name` in a line "cmd=answer name=value ...", or an empty text.
 std::string_view value_in(std::string_view line, std::string_view name) {
@@ -73,21 +79,30 @@ Status PmiClient::say_hello(Deadline deadline) {
       ask(Secret("init pmi_version=1 pmi_subversion=1"), "response_to_init", deadline);
   if (!hello.ok()) return hello.status();
   spoken_ = true;
+  const std::string_view version = value_in(hello->reveal(), "pmi_version");
+  if (!version.empty() && version != "1")
+    return fail(Status(Code::protocol_error, "it speaks version " + std::string(version) + ", not 1"));
   const Result<Secret> limits = ask(Secret("get_maxes"), "maxes", deadline);
   if (!limits.ok()) return limits.status();
-  const auto most = parse_integer(value_in(limits->reveal(), "vallen_max"));
-  // The limit includes the NUL that ends a text in C.
-  value_limit_ = static_cast<std::size_t>(std::clamp<std::int64_t>(most.value_or(0), 0, longest_line / 2));
-  if (value_limit_ < 64) return fail(Status(Code::protocol_error, "it has no room for values"));
-  --value_limit_;
   const Result<Secret> space = ask(Secret("get_my_kvsname"), "my_kvsname", deadline);
-  if (space.ok()) space_ = value_in(space->reveal(), "kvsname");
-  return space.status();
+  if (!space.ok()) return space.status();
+  space_ = value_in(space->reveal(), "kvsname");
+  // The launcher's limit includes the NUL that ends a text in C.
+  const std::int64_t most = parse_integer(value_in(limits->reveal(), "vallen_max")).value_or(0) - 1;
+  const std::size_t frame = line_of(put_request(std::string(longest_key, 'k'), {})).reveal().size();
+  const std::int64_t room = longest_request - static_cast<std::int64_t>(frame);
+  if (std::min(most, room) < least_value)
+    return fail(Status(Code::protocol_error, "it has no room for values"));
+  value_limit_ = static_cast<std::size_t>(std::min(most, room));
+  return {};
+}
+
+Secret PmiClient::put_request(std::string_view key, std::string_view value) const {
+  return Secret::joined({"put kvsname=", space_, " key=", key, " value=", value});
 }
 
 Status PmiClient::put(const std::string& key, std::string_view value, Deadline deadline) {
-  return ask(Secret::joined({"put kvsname=", space_, " key=", key, " value=", value}), put_answer, deadline)
-      .status();
+  return ask(put_request(key, value), put_answer, deadline).status();
 }
 
 Result<Secret> PmiClient::get(const std::string& key, Deadline deadline) {
@@ -115,7 +130,7 @@ Status PmiClient::fence(Deadline deadline) {
 
 Result<Secret> PmiClient::ask(const Secret& request, std::string_view answer, Deadline deadline) {
   if (!status_.ok()) return status_;
-  const Secret line_sent = Secret::joined({"cmd=", request.reveal(), "\n"});
+  const Secret line_sent = line_of(request);
   const std::string_view bytes = line_sent.reveal();
   if (Status sent = stream_.send(bytes.data(), bytes.size(), deadline); !sent.ok()) return fail(sent);
   Result<Secret> line = receive_line(deadline);

@@ -17,15 +17,16 @@ namespace tutti {
 
 // A `PmiClient` talks to the launcher that has started this process, MPICH's mpiexec for example, in the
 // protocol PMI-1: lines of text over a socket that the launcher has opened. The launcher keeps texts under
-// keys, and has a fence, which a rank passes when all ranks of the job have come to it.
+// keys, and has a fence, which a rank passes when all ranks of the job have come to it. The first line says
+// that it is PMI-1. Launchers that also know PMI-2, such as `srun --mpi=pmi2`, then answer in PMI-1.
 //
 // Once a process has sent anything, it must say goodbye before it ends. Otherwise mpiexec takes its end for a
 // crash and kills the job. After the goodbye the launcher no longer listens. So a process has one client,
 // whose destructor says goodbye when the process exits. After a failed call the destructor says nothing, so
 // that mpiexec ends the job, whose ranks could not meet. In a forked child it says nothing either.
 //
-// Source: the behaviour of MPICH's hydra (src/pm/hydra), and P. Balaji et al., "PMI: A Scalable Parallel
-// Process-Management Interface for Extreme-Scale Systems", EuroMPI 2010.
+// Source: the behaviour of MPICH's hydra (src/pm/hydra) and of Slurm's plugin mpi/pmi2, and P. Balaji et al.,
+// "PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale Systems", EuroMPI 2010.
 class PmiClient {
  public:
   // The socket stays open. Nothing is sent yet.
@@ -53,6 +54,7 @@ class PmiClient {
 
  private:
   Status say_hello(Deadline deadline);
+  Secret put_request(std::string_view key, std::string_view value) const;
   // Sends "cmd=" and the request. Returns the launcher's line, or fails if that line is not an `answer`.
   Result<Secret> ask(const Secret& request, std::string_view answer, Deadline deadline);
   Result<Secret> receive_line(Deadline deadline);

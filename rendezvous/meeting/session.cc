@@ -12,9 +12,8 @@
 #include "core/error_text.h"
 #include "core/random.h"
 #include "core/security/digest.h"
+#include "rendezvous/meeting/announcers.h"
 #include "rendezvous/meeting/introduction.h"
-#include "rendezvous/meeting/pmi_announcer.h"
-#include "rendezvous/meeting/session_file.h"
 #include "rendezvous/store/memory/memory_store.h"
 #include "rendezvous/store/tcp/look_up.h"
 #include "rendezvous/store/tcp/store_client.h"
@@ -100,15 +99,6 @@ std::optional<SocketAddress> useful_route(const std::string& host, const SocketA
   return local;
 }
 
-// Returns the announcer of the session at `place`.
-std::unique_ptr<Announcer> announcer_for(const StoreLocation& place,
-                                         const std::function<bool()>& interrupted) {
-  if (place.kind == StoreLocation::Kind::file) return std::make_unique<file::SessionFile>(place.path);
-  // This is static, since a process talks to its launcher until the process exits.
-  static PmiClient launcher(place.descriptor);
-  return std::make_unique<PmiAnnouncer>(launcher, interrupted);
-}
-
 }  // namespace
 
 struct Session::Serving {
@@ -173,6 +163,9 @@ class SessionMaker {
   Result<Session> serve_announced() const;
   Result<Session> connect_announced() const;
   Result<Session> follow(Announcer& announcer) const;
+  std::unique_ptr<Announcer> announcer() const {
+    return announcer_for(launch_, options_.pmix_library, options_.interrupted);
+  }
   static Session session_in(std::shared_ptr<tcp::StoreClient> store, security::SharedCredentials credentials);
   Result<security::SharedCredentials> session_credentials(const SessionText& text) const;
   Result<std::vector<std::string>> session_addresses() const;
@@ -286,11 +279,13 @@ void SessionMaker::describe(const tcp::StoreServer& server, SessionText& text) c
   }
 }
 
-// Makes credentials from two tokens: the user's, which may be empty, and the session's. So a process proves
-// that it can read the session, and that it has the user's token if there is one.
+// Makes credentials from three secrets: the user's token and the launcher's key, which may be empty, and the
+// session's token. So a process proves that it can read the session, and that it has the other two if they
+// exist.
 Result<security::SharedCredentials> SessionMaker::session_credentials(const SessionText& text) const {
   security::Settings settings = options_.security;
-  settings.token = Secret::joined({settings.token.reveal(), "/", text.token.reveal()});
+  settings.token =
+      Secret::joined({settings.token.reveal(), "/", launch_.launcher_key.reveal(), "/", text.token.reveal()});
   return security::Credentials::create(settings);
 }
 
@@ -312,7 +307,7 @@ Result<Session> SessionMaker::serve_announced() const {
   describe(**server, text);
   Result<Session> session = session_of(*std::move(server), *std::move(credentials), deadline_);
   if (!session.ok()) return session;
-  session->serving_->announcer = announcer_for(launch_.store, options_.interrupted);
+  session->serving_->announcer = announcer();
   const Status published = session->serving_->announcer->publish(format_session(text), deadline_);
   if (!published.ok()) return published;
   return session;
@@ -361,12 +356,12 @@ Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
 
 Result<Session> SessionMaker::connect_announced() const {
   Backoff backoff(first_look_pause, longest_look_pause);
-  const std::unique_ptr<Announcer> announcer = announcer_for(launch_.store, options_.interrupted);
+  const std::unique_ptr<Announcer> source = announcer();
   // Set once a store has refused this rank. It may be the store of another job, at a port that an old session
   // names.
   std::optional<Deadline> patience;
   for (;;) {
-    Result<Session> session = follow(*announcer);
+    Result<Session> session = follow(*source);
     const Code code = session.status().code();
     const bool denied = code == Code::unauthenticated;
     if (denied && !patience) patience = Deadline::after(patience_when_denied);

@@ -24,6 +24,7 @@ struct SessionOptions {
   std::string advertise_address;                // is announced in place of the bound address
   std::uint16_t first_port = 0, last_port = 0;  // range of the ports that we choose; 0 for any
   InterfaceFilter interfaces;                   // announced sessions: where to listen besides loopback
+  std::string pmix_library = {};                // the file of PMIx's library; if empty, it is searched for
   security::Settings security = {};             // announced sessions add a token of their own
   // Called repeatedly during the search for the store. If it returns true, the search ends with `aborted`.
   std::function<bool()> interrupted = {};

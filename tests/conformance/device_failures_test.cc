@@ -19,7 +19,6 @@
 namespace tutti::test {
 namespace {
 
-constexpr cuda::Outcome illegal_address = 700;
 constexpr int size = 3;
 
 // The functions that tutti and the fake NCCL call, except those that free something or wait for a stream. If

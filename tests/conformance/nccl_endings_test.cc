@@ -1,6 +1,7 @@
 // Tests how calls end that the fake NCCL carries out: by errors, timeouts and aborts, and with streams.
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <memory>
@@ -89,7 +90,7 @@ TEST_P(NcclEnding, AFailureOfADeviceIsNamed) {
     DeviceArray<float>& mine = memory[comm.rank()].emplace(comm.rank(), std::vector<float>(3, 1));
     EXPECT_TRUE(sum_on_device(comm, mine).ok());
     together.arrive_and_wait();
-    if (comm.rank() == 0) fake_cuda_break(700);
+    if (comm.rank() == 0) fake_cuda_break(illegal_address);
     const Status failed = sum_on_device(comm, mine);
     EXPECT_EQ(failed.code(), Code::aborted) << failed.to_string();
     EXPECT_THAT(failed.message(), HasSubstr("nccl: CUDA device"));
@@ -138,6 +139,29 @@ TEST_P(NcclEnding, ACallBehindAStreamThatWaitsForAnotherCallEndsWithTheCommunica
     comm.abort("enough");
     EXPECT_EQ(outcome(hangs).code(), Code::aborted);
     EXPECT_EQ(outcome(behind).code(), Code::aborted);
+  });
+}
+
+// The input of an all_to_all in place is copied first. NCCL knows nothing of that copy, so its abort does not
+// wait for it.
+TEST_P(NcclEnding, AnAbortedCallEndsOnlyWhenItsInputIsNoLongerRead) {
+  Cluster ranks(2, options());
+  std::barrier together(2);
+  ranks.run([&](Communicator& comm) {
+    DeviceArray<float> memory(comm.rank(), std::vector<float>(4, 1));
+    EXPECT_TRUE(sum_on_device(comm, memory).ok());
+    together.arrive_and_wait();
+    fake_nccl().launch_queries = 1'000'000;  // NCCL puts nothing more into a stream
+    DeviceStream blocked(comm.rank());
+    std::atomic<bool> go{false};
+    blocked.add([](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); }, &go);
+    Work work = comm.all_to_all(memory.buffer(), memory.buffer(), {.stream = blocked.handle()});
+    together.arrive_and_wait();
+    comm.abort("enough");
+    EXPECT_FALSE(work.wait_for(milliseconds(50))) << "the copy waits for the blocked stream";
+    go = true;
+    go.notify_all();
+    EXPECT_EQ(outcome(work).code(), Code::aborted);
   });
 }
 

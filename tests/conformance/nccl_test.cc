@@ -2,9 +2,11 @@
 // accepts.
 
 #include <barrier>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "tests/support/collective_case.h"
 #include "tests/support/mirrored_offload.h"
 #include "transport/nccl/factory.h"
+#include "transport/nccl/offload.h"
 
 namespace tutti::test {
 namespace {
@@ -197,6 +200,33 @@ TEST_F(Nccl, ALibraryThatIsTooOldIsUnsupported) {
   const auto old = nccl::create({.cuda_library = TUTTI_FAKE_CUDA, .nccl_library = TUTTI_FAKE_NCCL});
   EXPECT_EQ(old.status().code(), Code::unsupported);
   EXPECT_THAT(old.status().message(), HasSubstr("is NCCL 2.13.4; tutti needs NCCL 2.14.0 or later"));
+}
+
+// NCCL has had functions for memory since 2.19.
+TEST_F(Nccl, TheOldestLibraryNeedsNoFunctionsForMemory) {
+  ClusterOptions old;
+  old.offloads = [](int) {
+    nccl::Api api = nccl::load(TUTTI_FAKE_NCCL).take();
+    api.version = nccl::oldest_version;
+    api.CommRegister = nullptr;
+    api.CommDeregister = nullptr;
+    api.MemAlloc = nullptr;
+    api.MemFree = nullptr;
+    std::vector<std::unique_ptr<Offload>> only;
+    only.push_back(std::make_unique<nccl::Offload>(**cuda::load(TUTTI_FAKE_CUDA), api));
+    return only;
+  };
+  Cluster ranks(2, old);
+  ranks.run([](Communicator& comm) {
+    const DeviceArray<float> memory(comm.rank(), {1});
+    const Buffer buffer = memory.buffer();
+    const auto known = comm.register_memory(std::span(static_cast<std::byte*>(buffer.data), buffer.bytes()));
+    const Allocation allocated = comm.allocate(buffer.bytes(), Memory::cuda(comm.rank()));
+    EXPECT_FALSE(allocated.registered());
+    EXPECT_TRUE(sum_on_device(comm, memory).ok());
+    EXPECT_EQ(memory.view()[0], 2.0f);
+  });
+  EXPECT_EQ(fake_nccl().calls, 2);
 }
 
 TEST_F(Nccl, AVariableThatMakesNcclBlockIsRefused) {

@@ -13,6 +13,9 @@
 
 namespace tutti::test {
 
+// CUDA's error after a kernel has accessed memory that is not there (CUDA_ERROR_ILLEGAL_ADDRESS).
+constexpr cuda::Outcome illegal_address = 700;
+
 // A `DeviceStream` is a stream of a device of the fake CUDA.
 class DeviceStream {
  public:

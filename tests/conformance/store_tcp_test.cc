@@ -49,6 +49,15 @@ TEST(TcpStore, DropsWhatIsNoClient) {
   EXPECT_EQ(client->get("k", ample()).take(), "v");
 }
 
+TEST(TcpStore, CountsRequests) {
+  const auto server = serve();
+  const auto client = client_of(*server);
+  const std::uint64_t before = server->requests();
+  ASSERT_TRUE(client->set("k", "v", ample()).ok());
+  EXPECT_EQ(client->get("k", ample()).take(), "v");
+  EXPECT_EQ(server->requests(), before + 2);
+}
+
 TEST(TcpStore, DropsGarbageAfterTheGreeting) {
   const auto server = serve();
   const auto client = client_of(*server);

@@ -3,7 +3,10 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <future>
+#include <thread>
 
+#include <asio/io_context.hpp>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,8 +14,13 @@
 #include "control/liveness/frame.h"
 #include "control/liveness/liveness.h"
 #include "tests/conformance/store_stranger.h"
+#include "tests/support/guards.h"
 #include "tests/unit/transport/shm_world.h"
 #include "tests/unit/transport/tcp_world.h"
+#include "tools/run/call_hello.h"
+#include "tools/run/callback.h"
+#include "tools/run/dial.h"
+#include "tools/run/event_loop.h"
 #include "transport/meeting/listener.h"
 
 namespace tutti::test {
@@ -21,6 +29,10 @@ namespace {
 template <class Bytes>
 std::string text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(std::data(bytes)), std::size(bytes)};
+}
+
+security::SharedCredentials credentials_of(const OpenPortOptions& options) {
+  return options.token.empty() ? nullptr : holder_of(options.token);
 }
 
 // An `InternetPort` is a port at an address of the loopback interface.
@@ -51,7 +63,7 @@ class TcpPort final : public InternetPort {
   static tcp::Options of(const OpenPortOptions& options) {
     tcp::Options made;
     made.handshake_timeout = options.hello_limit;
-    made.credentials = options.credentials;
+    made.credentials = credentials_of(options);
     return made;
   }
   std::uint16_t port() const override {
@@ -64,7 +76,7 @@ class TcpPort final : public InternetPort {
 class ShmPort final : public OpenPort {
  public:
   explicit ShmPort(const OpenPortOptions& options)
-      : world_(3, {}, {.handshake_timeout = options.hello_limit, .credentials = options.credentials}) {}
+      : world_(3, {}, {.handshake_timeout = options.hello_limit, .credentials = credentials_of(options)}) {}
   Descriptor socket() const override {
     return Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   }
@@ -103,7 +115,7 @@ class ControlPort final : public InternetPort {
     LivenessOptions made;
     made.bind = "127.0.0.1";
     made.limit = std::chrono::minutes(2);
-    made.credentials = options.credentials;
+    made.credentials = credentials_of(options);
     made.hello_limit = options.hello_limit;
     for (int rank = 0; rank < 2; ++rank) {
       planes_[at(rank)] = Liveness::create(made).take();
@@ -153,9 +165,9 @@ class ControlPort final : public InternetPort {
 
 class StorePort final : public InternetPort {
  public:
-  explicit StorePort(const OpenPortOptions& options) : credentials_(options.credentials) {
+  explicit StorePort(const OpenPortOptions& options) : credentials_(credentials_of(options)) {
     tcp::StoreServerOptions made;
-    made.credentials = options.credentials;
+    made.credentials = credentials_of(options);
     made.greeting_timeout = options.hello_limit;
     made.max_strangers = most_strangers();
     server_ = serve(made);
@@ -182,7 +194,63 @@ class StorePort final : public InternetPort {
   std::unique_ptr<tcp::StoreServer> server_;
 };
 
+// A `LauncherPort` is the port at which the launcher waits for the agents of the hosts 1 and 2. The token is
+// the secret of host 1.
+class LauncherPort final : public InternetPort {
+ public:
+  explicit LauncherPort(const OpenPortOptions& options) : secret_(options.token) {
+    const std::array address = {*tutti::parse_address("127.0.0.1", 0)};
+    const auto on_agent = [this](std::uint32_t host, meeting::Connection) { caller_.set_value(host); };
+    callback_ =
+        tools::Callback::open(loop_, address, job, on_agent, {.proof_limit = options.hello_limit}).take();
+    EXPECT_TRUE(callback_->expect(1, secret_).ok());
+    EXPECT_TRUE(callback_->expect(2, "the secret of host 2").ok());
+    endpoint_ = callback_->endpoints().front();
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  ~LauncherPort() override {
+    io_.stop();
+    thread_.join();
+  }
+  security::Parties parties() const override { return {security::Service::launch, 1, security::nobody}; }
+  security::SharedCredentials credentials(const std::string& token) const override {
+    return tools::call_credentials(job, token).take();
+  }
+  std::string hello(int from) const override {
+    return text_of(tools::encode_call_hello(static_cast<std::uint32_t>(from)));
+  }
+  std::size_t most_strangers() const override { return meeting::ListenerOptions{}.most_strangers; }
+  void expect_service() override {
+    const auto agent = tools::dial({.endpoints = {endpoint_},
+                                    .job = job,
+                                    .host = 1,
+                                    .secret = secret_,
+                                    .limit = std::chrono::minutes(1)});
+    EXPECT_TRUE(agent.ok()) << agent.status().to_string();
+    ASSERT_EQ(called_.wait_for(std::chrono::minutes(1)), std::future_status::ready);
+    EXPECT_EQ(called_.get(), 1u);
+  }
+
+ private:
+  static constexpr const char* job = "a job";
+
+  std::uint16_t port() const override {
+    return static_cast<std::uint16_t>(std::stoi(endpoint_.substr(endpoint_.rfind(':') + 1)));
+  }
+
+  const std::string secret_;
+  asio::io_context io_{1};
+  tools::AsioLoop loop_{io_};
+  std::promise<std::uint32_t> caller_;
+  std::future<std::uint32_t> called_ = caller_.get_future();
+  std::unique_ptr<tools::Callback> callback_;
+  std::string endpoint_;
+  std::thread thread_;
+};
+
 }  // namespace
+
+security::SharedCredentials OpenPort::credentials(const std::string& token) const { return holder_of(token); }
 
 std::unique_ptr<OpenPort> open_tcp(const OpenPortOptions& options) {
   return std::make_unique<TcpPort>(options);
@@ -195,6 +263,9 @@ std::unique_ptr<OpenPort> open_control(const OpenPortOptions& options) {
 }
 std::unique_ptr<OpenPort> open_store(const OpenPortOptions& options) {
   return std::make_unique<StorePort>(options);
+}
+std::unique_ptr<OpenPort> open_launcher(const OpenPortOptions& options) {
+  return std::make_unique<LauncherPort>(options);
 }
 
 }  // namespace tutti::test

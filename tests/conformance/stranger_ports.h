@@ -11,16 +11,17 @@
 #include "core/descriptor.h"
 #include "core/security/guard.h"
 
-// This file provides every kind of port that a process listens at, so that the same tests of strangers run
-// against all of them.
+// This file provides every kind of port that a rank, a store or a launcher listens at, so that the same tests
+// of strangers run against all of them.
 namespace tutti::test {
 
 struct OpenPortOptions {
-  security::SharedCredentials credentials = {};
+  std::string token = {};  // an empty one means that there is none
   std::chrono::milliseconds hello_limit = std::chrono::hours(1);
 };
 
-// An `OpenPort` is a listening port and the ranks behind it.
+// An `OpenPort` is a listening port and the processes behind it. Where hosts connect to it instead of ranks,
+// the tests use the numbers of hosts as ranks.
 class OpenPort {
  public:
   virtual ~OpenPort() = default;
@@ -33,6 +34,8 @@ class OpenPort {
   // Returns the service, the connecting rank and the accepting rank. The guard of the connecting side needs
   // them.
   virtual security::Parties parties() const = 0;
+  // Returns the credentials of a process that has this token.
+  virtual security::SharedCredentials credentials(const std::string& token) const;
   // Returns a complete hello of the rank `from`, if hellos contain ranks.
   virtual std::string hello(int from) const = 0;
   // Returns how many strangers the port keeps.
@@ -48,18 +51,21 @@ struct KindOfPort {
   bool has_addresses = true;  // whether connecting sockets have addresses
   bool hellos_have_ranks = true;
   bool hellos_have_parts = true;  // a hello can arrive in pieces
+  bool needs_token = false;       // without a token, nobody is served
 };
 
 std::unique_ptr<OpenPort> open_tcp(const OpenPortOptions& options);
 std::unique_ptr<OpenPort> open_shm(const OpenPortOptions& options);
 std::unique_ptr<OpenPort> open_control(const OpenPortOptions& options);
 std::unique_ptr<OpenPort> open_store(const OpenPortOptions& options);
+std::unique_ptr<OpenPort> open_launcher(const OpenPortOptions& options);
 
 inline constexpr KindOfPort all_kinds_of_port[] = {
     {.name = "tcp", .open = open_tcp},
     {.name = "shm", .open = open_shm, .has_addresses = false, .hellos_have_parts = false},
     {.name = "control", .open = open_control},
     {.name = "store", .open = open_store, .hellos_have_ranks = false},
+    {.name = "launcher", .open = open_launcher, .needs_token = true},
 };
 
 }  // namespace tutti::test

@@ -1,10 +1,11 @@
 // Tests that processes which do not belong to the job disturb nobody, at every kind of port: those of tcp,
-// shared memory, the control plane and the store.
+// shared memory, the control plane, the store and the launcher.
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +27,7 @@ namespace tutti::test {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::minutes;
 
 // A `Caller` is a connection to a port. It can send anything.
 class Caller {
@@ -34,14 +36,21 @@ class Caller {
     EXPECT_TRUE(port.connect(socket_.get(), from));
   }
   int descriptor() const { return socket_.get(); }
-  void say(const std::string& text) const {
-    static_cast<void>(send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) == 0);
+  // From now on, what the caller says and hears is encrypted if the guard, which it has passed, demands that.
+  void speak_as_agreed_by(security::Guard& guard) { stream_.encrypt(guard.take_tls()); }
+  void say(const std::string& text) {
+    int error = 0;
+    static_cast<void>(stream_.write(socket_.get(), std::as_bytes(std::span(text)), error));
   }
   bool hears_anything() const { return waits_for_input(); }
   // Returns whether the other side closes the connection without sending anything.
-  bool is_closed_silently() const {
-    char byte;
-    return waits_for_input() && (recv(socket_.get(), &byte, 1, 0) == 0 || errno == ECONNRESET);
+  bool is_closed_silently() {
+    std::array<std::byte, 1> place;
+    int error = EAGAIN;
+    while (error == EAGAIN) {
+      if (!waits_for_input() || stream_.read(socket_.get(), place, error) > 0) return false;
+    }
+    return error == EPIPE || error == ECONNRESET;
   }
   bool is_open() const {
     char byte;
@@ -55,15 +64,31 @@ class Caller {
   }
 
   Descriptor socket_;
+  security::ByteStream stream_;
 };
+
+// Returns the first message of a guard. (If the guard sent this message to the port itself, it might also
+// read the port's answer, and continue.)
+std::string opening_of(security::Guard& guard) {
+  int ends[2];
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const Descriptor ours(ends[0]), theirs(ends[1]);
+  guard.advance(ours.get());
+  std::string opening(security::Guard::message_bytes, '\0');
+  EXPECT_EQ(recv(theirs.get(), opening.data(), opening.size(), MSG_WAITALL),
+            static_cast<ssize_t>(opening.size()));
+  return opening;
+}
 
 class PortStrangers : public ::testing::TestWithParam<KindOfPort> {
  protected:
   static std::unique_ptr<OpenPort> open(const std::string& token = {},
                                         milliseconds hello_limit = std::chrono::hours(1)) {
-    OpenPortOptions options{.hello_limit = hello_limit};
-    if (!token.empty()) options.credentials = holder_of(token);
-    return GetParam().open(options);
+    const bool needs_another = token.empty() && GetParam().needs_token;
+    return GetParam().open({.token = needs_another ? "secret" : token, .hello_limit = hello_limit});
+  }
+  static security::Guard guard_at(const OpenPort& port, const std::string& token) {
+    return security::Guard::connecting(port.credentials(token), port.parties(), Deadline::after(minutes(1)));
   }
   // Connects three times as many strangers as the port keeps.
   static std::vector<std::unique_ptr<Caller>> crowd_at(const OpenPort& port) {
@@ -79,7 +104,7 @@ TEST_P(PortStrangers, WhoSpeakAnotherProtocolAreClosedWithoutAWord) {
   std::vector<std::string> greetings = greetings_of_others();
   greetings.insert(greetings.end(), {"G", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8)});
   for (const std::string& greeting : greetings) {
-    const Caller stranger(*port);
+    Caller stranger(*port);
     stranger.say(greeting);
     EXPECT_TRUE(stranger.is_closed_silently()) << greeting.substr(0, 20);
   }
@@ -88,8 +113,9 @@ TEST_P(PortStrangers, WhoSpeakAnotherProtocolAreClosedWithoutAWord) {
 
 TEST_P(PortStrangers, WhoSayNothingAreClosedInTime) {
   const auto port = open("", std::chrono::seconds(1));
-  const Caller silent(*port), slow(*port);
-  const std::string hello = port->hello(1);
+  Caller silent(*port), slow(*port);
+  security::Guard guard = guard_at(*port, "secret");
+  const std::string hello = GetParam().needs_token ? opening_of(guard) : port->hello(1);
   if (GetParam().hellos_have_parts) slow.say(hello.substr(0, hello.size() - 1));
   EXPECT_TRUE(silent.is_closed_silently());
   EXPECT_TRUE(slow.is_closed_silently());
@@ -117,30 +143,17 @@ TEST_P(PortStrangers, OfOneAddressDisplaceThemselvesOnly) {
   const Caller far(*port, "127.0.0.9");
   const auto crowd = crowd_at(*port);
   EXPECT_TRUE(crowd.front()->is_closed_silently());
-  auto guard = guard_of("secret", port->parties());
+  auto guard = guard_at(*port, "secret");
   EXPECT_TRUE(pass(guard, far.descriptor()).ok());
   port->expect_service();
-}
-
-// Returns the first message of a guard. (If the guard sent this message to the port itself, it might also
-// read the port's answer, and continue.)
-std::string opening_of(security::Guard& guard) {
-  int ends[2];
-  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  const Descriptor ours(ends[0]), theirs(ends[1]);
-  guard.advance(ours.get());
-  std::string opening(security::Guard::message_bytes, '\0');
-  EXPECT_EQ(recv(theirs.get(), opening.data(), opening.size(), MSG_WAITALL),
-            static_cast<ssize_t>(opening.size()));
-  return opening;
 }
 
 // A rank has started the handshake, but is slow. Then many strangers connect from the same host. They must
 // not displace the rank.
 TEST_P(PortStrangers, WhoAreSilentDisplaceNoRankOfTheirHostThatHasBegun) {
   const auto port = open("secret");
-  const Caller slow(*port);
-  auto guard = guard_of("secret", port->parties());
+  Caller slow(*port);
+  auto guard = guard_at(*port, "secret");
   slow.say(opening_of(guard));
   ASSERT_TRUE(slow.hears_anything());
   const auto crowd = crowd_at(*port);
@@ -151,8 +164,8 @@ TEST_P(PortStrangers, WhoAreSilentDisplaceNoRankOfTheirHostThatHasBegun) {
 
 TEST_P(PortStrangers, WhoHaveAnotherTokenOrNoneAreRefused) {
   const auto port = open("secret");
-  const Caller other(*port), none(*port);
-  auto guard = guard_of("another", port->parties());
+  Caller other(*port), none(*port);
+  auto guard = guard_at(*port, "another");
   EXPECT_EQ(pass(guard, other.descriptor()).code(), Code::unauthenticated);
   none.say(port->hello(1));
   std::array<std::byte, security::Guard::message_bytes> answer{};
@@ -169,9 +182,10 @@ TEST_P(PortStrangers, WhoHaveAnotherTokenOrNoneAreRefused) {
 TEST_P(PortStrangers, WhoClaimAnotherRankThanTheyHaveProvedAreClosed) {
   if (!GetParam().hellos_have_ranks) GTEST_SKIP() << "a hello to a store contains no rank";
   const auto port = open("secret");
-  const Caller liar(*port);
-  auto guard = guard_of("secret", port->parties());
+  Caller liar(*port);
+  auto guard = guard_at(*port, "secret");
   ASSERT_TRUE(pass(guard, liar.descriptor()).ok());
+  liar.speak_as_agreed_by(guard);
   liar.say(port->hello(2));
   EXPECT_TRUE(liar.is_closed_silently());
   port->expect_service();

@@ -6,6 +6,7 @@ FOLDER is a bundle (`./dev bundle`) or a build tree. Nothing but Python is neede
 TUTTI_NCCL_LIBRARY may name the libraries. The ranks may share one GPU.
 """
 import argparse
+import ctypes
 import glob
 import importlib.util
 import json
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # NCCL stays on this machine. Its ranks take each other for ranks on other hosts, since only then may they share a GPU.
 NCCL = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_NET": "Socket", "NCCL_RAS_ENABLE": "0"}
 WHOLE = 570  # seconds for everything
+NOTHING_RAN = 77  # the exit status if all parts were skipped
 
 
 class Skipped(Exception):
@@ -54,11 +56,22 @@ def compute_sanitizer():
     return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=os.pathsep.join(folders))
 
 
+def missing_device(cuda):
+    """Returns why there is no device, or None."""
+    try:
+        driver = ctypes.CDLL(cuda)
+    except OSError as error:
+        return f"there is no CUDA driver: {error}"
+    outcome = driver.cuInit(0)
+    return f"the CUDA driver finds no device: cuInit returns {outcome}" if outcome else None
+
+
 class Suite:
     def __init__(self, folder, output, quick):
         self.folder, self.output, self.quick = folder, output, quick
         self.deadline = time.monotonic() + WHOLE
         self.cuda = os.environ.get("TUTTI_CUDA_LIBRARY", "libcuda.so.1")
+        self.missing = missing_device(self.cuda)
         self.nccl = nccl_library()
         self.transports = {"nccl": "nccl,tcp", "staged": "tcp"}
         self.report = []  # lines about the parts
@@ -170,6 +183,8 @@ class Suite:
         print(f"\n=== {name}: {work.__doc__}", flush=True)
         start = time.monotonic()
         try:
+            if self.missing:
+                raise Skipped(self.missing)
             verdict, words = "passed", work()
         except Skipped as reason:
             verdict, words = "skipped", str(reason)
@@ -178,7 +193,7 @@ class Suite:
         line = f"{name}: {verdict} ({time.monotonic() - start:.0f} s): {words}"
         print(line, flush=True)
         self.report.append(line.splitlines()[0])
-        return verdict != "FAILED"
+        return verdict
 
 
 HEADER = ["what", "bytes", "tutti, µs", "compared with", "its time, µs", "difference, µs", "ratio of times"]
@@ -218,9 +233,9 @@ def main():
     shutil.rmtree(options.output, ignore_errors=True)
     options.output.mkdir(parents=True)
     suite = Suite(options.folder.resolve(), options.output.resolve(), options.quick)
-    passed = [suite.part(name) for name in ("collectives", "figures", "python", "sanitizer")]
+    verdicts = [suite.part(name) for name in ("collectives", "figures", "python", "sanitizer")]
     print("\n=== summary\n" + "\n".join(suite.report))
-    sys.exit(0 if all(passed) else 1)
+    sys.exit(1 if "FAILED" in verdicts else 0 if "passed" in verdicts else NOTHING_RAN)
 
 
 if __name__ == "__main__":

@@ -1,3 +1,5 @@
+#include <fstream>
+
 #include <gmock/gmock.h>
 
 #include <tutti/config.h>
@@ -167,6 +169,26 @@ TEST(LauncherExplain, MeasuresThisMachine) {
   const Ended result = tutti({"explain", "all_reduce", "--ranks", "2", "--measure", "--transport", "tcp"});
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("costs: measured here over tcp"));
+}
+
+TEST(LauncherExplain, TheRanksOfAJobMeasureItsHosts) {
+  const std::string program = TUTTI_BIN_DIR "/tutti";
+  const Ended result = tutti({"run", "-n", "3", "--", program, "explain", "--job", "all_reduce"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("all_reduce of 1M (262144 float32) on 3 ranks\n"));
+  EXPECT_THAT(result.out, HasSubstr("costs: measured by the ranks of this job"));
+
+  const test::ScratchFolder folder;
+  const std::string file = folder / "results.csv";
+  std::ofstream(file) << "peer,collective,bytes,ranks,lat_us_median\ntutti,all_reduce,8,3,20.0\n";
+  const Words validate = {"--", program, "explain", "--job", "--validate", file};
+  Words words = {"run", "-n", "3"};
+  words.insert(words.end(), validate.begin(), validate.end());
+  EXPECT_THAT(tutti(words).out, HasSubstr("\nall_reduce,8,3,20,"));
+  words[2] = "2";
+  const Ended other = tutti(words);
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.err, HasSubstr("has times of 3 ranks; this job has 2"));
 }
 
 TEST(LauncherExplain, ValidatesWhatWasMeasured) {

@@ -182,6 +182,13 @@ TEST_F(LauncherHostsFailures, AHostThatDoesNotComeUpIsNamed) {
   EXPECT_TRUE(ends_everywhere());
 }
 
+TEST_F(LauncherHostsFailures, AnAddressToCallThatIsNotOurOwnIsAWrongOption) {
+  Process job = launch_waiting({"--call-back", "192.0.2.1"});
+  EXPECT_EQ(job.wait(), 2) << job.report();
+  EXPECT_THAT(job.err(), HasSubstr("--call-back 192.0.2.1: this machine has no such address or interface"));
+  EXPECT_TRUE(ends_everywhere());
+}
+
 TEST_F(LauncherHostsFailures, AMissingFolderNamesTheHost) {
   Process job = launch_waiting({"--wdir", "/missing"});
   EXPECT_EQ(job.wait(), 1) << job.report();
@@ -194,6 +201,20 @@ TEST_F(LauncherHostsFailures, AMissingProgramNamesTheHost) {
   Process job = launch({"-H", list(1), "--", "no_such_program"});
   EXPECT_EQ(job.wait(), 127) << job.report();
   EXPECT_THAT(job.err(), AllOf(HasSubstr("host "), HasSubstr("no_such_program"))) << job.report();
+  EXPECT_TRUE(ends_everywhere());
+}
+
+// Without a limit of the stack, a program may have arguments of 6 MB.
+TEST_F(LauncherHostsFailures, ArgumentsThatAreTooLongForTheLinkAreAnError) {
+  const std::string add_arguments = R"(
+    ulimit -s unlimited; word=$(head -c 100000 /dev/zero | tr '\0' x)
+    for i in $(seq 45); do set -- "$@" $word; done; exec "$0" "$@")";
+  Process job(hosts().on(
+      hosts().desk(), {"sh", "-c", add_arguments, built("tutti"), "run", "--ssh-port", "2222", "--ssh-args",
+                       "-F " + hosts().ssh_options()[1], "-H", list(1), "--", "true"}));
+  EXPECT_EQ(job.wait(), 126) << job.report();
+  EXPECT_THAT(job.err(), HasSubstr("the program's arguments and variables have more than 4M bytes"))
+      << job.report();
   EXPECT_TRUE(ends_everywhere());
 }
 

@@ -311,7 +311,9 @@ TEST(LauncherStore, ServesUntilToldToEnd) {
     Command command({"store", "--port", "0"});
     ASSERT_TRUE(command.wait_for_output("serving at 127.0.0.1:"));
     command.signal(number);
-    EXPECT_EQ(command.wait().status, 0);
+    const Ended ended = command.wait();
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_THAT(ended.err, HasSubstr("served 0 requests\n"));
   }
 }
 

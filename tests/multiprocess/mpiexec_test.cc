@@ -1,15 +1,13 @@
 // Tests that ranks meet under MPICH's mpiexec without settings: rank 0 passes its session to the others
 // through PMI-1.
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/multiprocess/launched_ranks.h"
 #include "tests/support/process.h"
-#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
@@ -18,40 +16,13 @@ using testing::HasSubstr;
 using testing::Not;
 
 const std::string mpiexec = "mpiexec.hydra";
-const std::string pmi_rank = TUTTI_BIN_DIR "/tests/pmi_rank";
 
 class Mpiexec : public testing::Test {
  protected:
   void SetUp() override {
-    Process search({"sh", "-c", "command -v " + mpiexec});
-    if (search.wait() != 0) GTEST_SKIP() << mpiexec << " (Debian's package mpich) is not installed";
+    if (!is_installed(mpiexec)) GTEST_SKIP() << mpiexec << " (Debian's package mpich) is not installed";
   }
 };
-
-std::string sum_on(int ranks) {
-  return "sum " + std::to_string(ranks * (ranks - 1) / 2) + " of " + std::to_string(ranks) + "\n";
-}
-
-// `Errors` is a file that receives the stderr of the ranks. Without it, mpiexec might lose the last lines: it
-// ends the job as soon as a rank fails.
-class Errors {
- public:
-  // Returns the command of a rank whose stderr goes to the file.
-  std::vector<std::string> rank() const { return {"sh", "-c", pmi_rank + " 1 2>>" + file_}; }
-  std::string text() const {
-    std::ifstream in(file_);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
- private:
-  ScratchFolder folder_;
-  std::string file_ = folder_ / "errors";
-};
-
-std::vector<std::string> operator+(std::vector<std::string> words, const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 TEST_F(Mpiexec, RanksMeetWithoutSettings) {
   for (const int ranks : {1, 2, 3, 4, 7, 8, 16}) {
@@ -88,12 +59,11 @@ TEST_F(Mpiexec, TheSessionHoldsAToken) {
 TEST_F(Mpiexec, ARankThatDoesNotComeEndsInAnError) {
   for (const std::string when : {"before", "after"}) {
     const Errors errors;
-    const std::vector<std::string> ranks = std::vector<std::string>{"-n", "2"} + errors.rank();
-    const std::vector<std::string> absent = {"-n", "1", "sleep", "1000"};
+    const Words ranks = Words{"-n", "2"} + errors.rank();
+    const Words absent = {"-n", "1", "sleep", "1000"};
     const auto& first = when == "before" ? absent : ranks;
     const auto& second = when == "before" ? ranks : absent;
-    Process job(std::vector{mpiexec} + first + std::vector<std::string>{":"} + second,
-                {{"TUTTI_INIT_TIMEOUT", "1s"}});
+    Process job(Words{mpiexec} + first + Words{":"} + second, {{"TUTTI_INIT_TIMEOUT", "1s"}});
     EXPECT_NE(job.wait(), 0) << job.report();
     EXPECT_THAT(errors.text(), HasSubstr("not all ranks have come to the launcher's fence"));
     EXPECT_THAT(job.out(), Not(HasSubstr("sum")));
@@ -102,8 +72,8 @@ TEST_F(Mpiexec, ARankThatDoesNotComeEndsInAnError) {
 
 TEST_F(Mpiexec, ALongWaitInTheFenceIsLogged) {
   const Errors errors;
-  const std::vector<std::string> absent = {"-n", "1", "sleep", "1000", ":", "-n", "2"};
-  Process job(std::vector{mpiexec} + absent + errors.rank(), {{"TUTTI_INIT_TIMEOUT", "12s"}});
+  const Words absent = {"-n", "1", "sleep", "1000", ":", "-n", "2"};
+  Process job(Words{mpiexec} + absent + errors.rank(), {{"TUTTI_INIT_TIMEOUT", "12s"}});
   EXPECT_NE(job.wait(), 0) << job.report();
   EXPECT_THAT(errors.text(), HasSubstr("has waited for 10s for other ranks"));
 }
@@ -111,7 +81,7 @@ TEST_F(Mpiexec, ALongWaitInTheFenceIsLogged) {
 TEST_F(Mpiexec, TheUsersPlaceTakesPrecedence) {
   const std::string port = std::to_string(unused_port());
   const Errors errors;
-  Process job(std::vector<std::string>{mpiexec, "-n", "2"} + errors.rank(),
+  Process job(Words{mpiexec, "-n", "2"} + errors.rank(),
               {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}, {"TUTTI_TLS", "1"}});
   EXPECT_NE(job.wait(), 0) << job.report();
   EXPECT_THAT(errors.text(), HasSubstr("TUTTI_TLS"));  // TLS needs a token, and only a session would have one

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/support/network_hosts.h"
 #include "tests/support/process.h"
@@ -47,6 +48,12 @@ Traffic run_on(const NetworkHosts& network, const std::vector<int>& hosts) {
   }
   std::printf("out of a host, for each byte: two_level %.3f, ring %.3f\n", most.two_level, most.ring);
   return most;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 TEST(SeveralHosts, TheLeastPossibleGoesOverTheWire) {
@@ -95,6 +102,51 @@ TEST(SeveralHosts, SeveralCardsAreUsedSideBySide) {
     EXPECT_GT(second, 0.2 * first);
     EXPECT_LT(second, 1.2 * first);
   }
+}
+
+TEST(SeveralHosts, ARankThatAdvertisesLoopbackIsRefusedByAll) {
+  const NetworkHosts network(2);
+  if (!network.problem().empty()) GTEST_SKIP() << network.problem();
+  for (const std::string variable : {"TUTTI_SOCKET_IFNAME", "TUTTI_ADVERTISE_ADDRESS"}) {
+    std::vector<std::unique_ptr<Process>> ranks;
+    for (int rank = 0; rank < 4; ++rank) {
+      Process::Environment environment = {{"TUTTI_RANK", std::to_string(rank)},
+                                          {"TUTTI_WORLD_SIZE", "4"},
+                                          {"TUTTI_INIT_METHOD", "tcp://" + network.address(0) + ":29615"}};
+      if (rank == 3) environment[variable] = variable == "TUTTI_SOCKET_IFNAME" ? "lo" : "127.0.0.1";
+      ranks.push_back(std::make_unique<Process>(
+          network.on(rank / 2, {std::string(TUTTI_BIN_DIR) + "/tests/host_ranks"}), environment));
+    }
+    for (const auto& rank : ranks) {
+      EXPECT_EQ(rank->wait(), 1) << rank->report();
+      for (const std::string& part :
+           {"rank 3 (host " + host_name() + ", pid " + std::to_string(ranks[3]->pid()) +
+                ") advertises the address 127.0.0.1",
+            "rank 0 (host " + host_name() + ", pid " + std::to_string(ranks[0]->pid()) + ") cannot reach it",
+            std::string("set TUTTI_SOCKET_IFNAME"), std::string("TUTTI_ADVERTISE_ADDRESS")})
+        EXPECT_NE(rank->err().find(part), std::string::npos) << rank->report();
+    }
+  }
+}
+
+// Costs that are assumed before anything is measured differ between hosts: here, because the ranks of the
+// second host are tied to one processor. Nevertheless all ranks must agree on how to agree.
+TEST(SeveralHosts, HostsWithDifferentProcessorsMeet) {
+  const NetworkHosts network(2);
+  if (!network.problem().empty()) GTEST_SKIP() << network.problem();
+  std::vector<std::unique_ptr<Process>> ranks;
+  constexpr int size = 8;
+  for (int rank = 0; rank < size; ++rank) {
+    const Process::Environment environment = {
+        {"TUTTI_RANK", std::to_string(rank)},
+        {"TUTTI_WORLD_SIZE", std::to_string(size)},
+        {"TUTTI_INIT_METHOD", "tcp://" + network.address(0) + ":29615"}};
+    std::vector<std::string> command = {std::string(TUTTI_BIN_DIR) + "/01_hello"};
+    const int host = rank < size / 2 ? 0 : 1;
+    if (host == 1) command.insert(command.begin(), {"taskset", "-c", "0"});
+    ranks.push_back(std::make_unique<Process>(network.on(host, command), environment));
+  }
+  for (const auto& rank : ranks) EXPECT_EQ(rank->wait(std::chrono::minutes(10)), 0) << rank->report();
 }
 
 TEST(SeveralHosts, UnequalHostsAndRanksInTurn) {

@@ -111,16 +111,58 @@ TEST_F(SlurmSteps, HaveRanksOnBothNodes) {
       << process.report();
 }
 
-TEST_F(SlurmSteps, AreOneWorldUnderPmi2) {
-  Process process = run({"srun", "--mpi=pmi2", "-n", "4", "./02_all_reduce"});
+class SlurmStepsWithMpi : public SlurmTest, public testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    SlurmTest::SetUp();
+    if (IsSkipped()) return;
+    Process trial = run({"srun", option(), "true"});
+    if (trial.wait() != 0) GTEST_SKIP() << "this Slurm has no " << option() << ": " << trial.err();
+  }
+  static std::string option() { return "--mpi=" + GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(, SlurmStepsWithMpi, testing::Values("pmi2", "pmix"),
+                         [](const auto& mpi) { return mpi.param; });
+
+// Only ranks that meet through Slurm's daemons have a token.
+TEST_P(SlurmStepsWithMpi, AreOneWorldWithATokenOfItsOwn) {
+  Process process = run({"srun", option(), "-n", "4", "./02_all_reduce"});
   expect_sums(process);
+  EXPECT_THAT(process.err(), Not(HasSubstr("without a token")));
 }
 
-TEST_F(SlurmSteps, AreOneWorldUnderPmix) {
-  Process trial = run({"srun", "--mpi=pmix", "true"});
-  if (trial.wait() != 0) GTEST_SKIP() << "this Slurm has no PMIx: " << trial.err();
-  Process process = run({"srun", "--mpi=pmix", "-n", "4", "./02_all_reduce"});
-  expect_sums(process);
+TEST_P(SlurmStepsWithMpi, MeetAgainWhereverRank0Is) {
+  const ScratchFolder folder;
+  std::ofstream(folder / "hosts") << "n02\nn01\nn01\nn02\n";
+  Process process = run({"srun", option(), "-n", "4", "--distribution=arbitrary", "tests/pmi_rank", "2"},
+                        {{"SLURM_HOSTFILE", folder / "hosts"}});
+  EXPECT_EQ(process.wait(), 0) << process.report();
+  EXPECT_EQ(process.out(), "sum 6 of 4\nsum 6 of 4\nstayed\n") << process.report();
+}
+
+// The nodes of a step need not be the first ones of its job.
+TEST_P(SlurmStepsWithMpi, NeedNotBeginOnTheFirstNode) {
+  Process process = run({"salloc", "-N", "2", "-n", "4", "srun", option(), "--nodes=1", "--relative=1", "-n",
+                         "2", "tests/pmi_rank", "1"});
+  EXPECT_EQ(process.wait(), 0) << process.report();
+  EXPECT_THAT(process.out(), HasSubstr("sum 1 of 2\nstayed\n")) << process.report();
+}
+
+TEST_P(SlurmStepsWithMpi, EndInAnErrorIfARankDoesNotCome) {
+  const std::string rank = "[ $SLURM_PROCID != 3 ] || exec sleep 1000; exec tests/pmi_rank 1";
+  Process process = run({"srun", option(), "-n", "4", "--kill-on-bad-exit", "sh", "-c", rank},
+                        {{"TUTTI_INIT_TIMEOUT", "6s"}});
+  EXPECT_NE(process.wait(), 0) << process.report();
+  const std::string error = GetParam() == "pmix" ? "rank 3 has not arrived" : "not all ranks have come";
+  EXPECT_THAT(process.err(), HasSubstr(error)) << process.report();
+}
+
+TEST_P(SlurmStepsWithMpi, EndIfARankIsKilled) {
+  const std::string rank = "[ $SLURM_PROCID != 3 ] || kill -9 $$; exec tests/pmi_rank 1";
+  Process process = run({"srun", option(), "-n", "4", "--kill-on-bad-exit", "sh", "-c", rank});
+  EXPECT_NE(process.wait(), 0) << process.report();
+  EXPECT_THAT(process.out(), Not(HasSubstr("sum")));
 }
 
 TEST_F(SlurmSteps, MayRunAtTheSameTimeInOneJob) {
@@ -137,7 +179,7 @@ TEST_F(SlurmSteps, PassTheTokenOn) {
   EXPECT_THAT(process.err(), Not(HasSubstr("without a token")));
 }
 
-TEST_F(SlurmSteps, TellWhereRank0IsIfItMayBeAnywhere) {
+TEST_F(SlurmSteps, MayHaveRank0OnAnyNode) {
   const ScratchFolder folder;
   std::ofstream(folder / "hosts") << "n02\nn01\nn01\nn02\n";
   const Words srun = {"srun", "-n", "4", "--distribution=arbitrary", "./02_all_reduce"};

@@ -73,9 +73,9 @@ FakeCudaCounts fake_cuda_counts() {
 
 void fake_cuda_reset(int devices) {
   FakeMachine& m = machine();
-  std::map<CUctx_st*, std::unique_ptr<FakeStream>> ended;  // their threads end without the lock
+  m.holds_copies = false;
+  m.end_streams();
   const std::lock_guard lock(m.mutex);
-  ended.swap(m.default_streams);
   m.initialized = false;
   m.devices = devices;
   m.capability = 90;
@@ -83,7 +83,6 @@ void fake_cuda_reset(int devices) {
   m.failures.clear();
   m.broken = success;
   m.copy_microseconds = 0;
-  m.holds_copies = false;
   m.copies = m.synchronisations = 0;
 }
 

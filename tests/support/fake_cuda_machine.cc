@@ -88,6 +88,17 @@ cuda::Outcome FakeMachine::synchronise(cuda::StreamHandle handle) {
   return broken;
 }
 
+void FakeMachine::end_streams() {
+  std::map<CUctx_st*, std::unique_ptr<FakeStream>> ended;
+  {
+    const std::lock_guard lock(mutex);
+    ended.swap(default_streams);
+  }
+  ended.clear();
+  while (broken != cuda::success && ending_streams != 0)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
 void FakeMachine::await_copies() const {
   while (holds_copies) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }

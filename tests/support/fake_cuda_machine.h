@@ -81,6 +81,9 @@ class FakeMachine {
   // Waits until a stream has done its work.
   cuda::Outcome synchronise(cuda::StreamHandle handle);
   cuda::Outcome copy(cuda::Address to, cuda::Address from, std::size_t bytes);
+  // Ends the default streams. If the devices are broken, also waits for the streams that have been destroyed:
+  // their work is skipped only as long as the devices are broken.
+  void end_streams();
   // Waits as long as copies are held.
   void await_copies() const;
   // Counts a call that makes the calling thread wait for a device.
@@ -110,6 +113,7 @@ class FakeMachine {
   std::atomic<cuda::Outcome> broken{cuda::success};
   std::atomic<unsigned> copy_microseconds{0};
   std::atomic<bool> holds_copies{false};
+  std::atomic<int> ending_streams{0};  // that have been destroyed, but may still work
   std::atomic<int> copies{0};
   std::atomic<int> synchronisations{0};
 

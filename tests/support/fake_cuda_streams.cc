@@ -44,7 +44,11 @@ Outcome cuStreamDestroy_v2(StreamHandle handle) {
   const std::lock_guard lock(machine().mutex);
   auto stream = machine().streams.extract(handle);
   FAKE_CUDA_REQUIRE(!stream.empty(), invalid_handle);
-  std::thread([ends = std::move(stream.mapped())] {}).detach();
+  ++machine().ending_streams;
+  std::thread([ends = std::move(stream.mapped())]() mutable {
+    ends.reset();
+    --machine().ending_streams;
+  }).detach();
   return success;
 }
 

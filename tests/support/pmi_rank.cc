@@ -1,6 +1,7 @@
-// This is a program for the ranks of a test under a launcher: `pmi_rank MEETINGS`. The ranks meet MEETINGS
-// times, and add up their rank numbers each time. Then all but rank 0 leave at once. Rank 0 stays for two
-// more seconds. It prints "sum SUM of SIZE" for each meeting, and "stayed" at its end.
+// This is a program for the ranks of a test under a launcher: `pmi_rank MEETINGS [interrupted]`. The ranks
+// meet MEETINGS times, and add up their rank numbers each time. Then all but rank 0 leave at once. Rank 0
+// stays for two more seconds. It prints "sum SUM of SIZE" for each meeting, and "stayed" at its end. With
+// `interrupted`, a rank that waits for the others acts as if its user had pressed Ctrl-C.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -13,10 +14,12 @@
 
 int main(int count, char** arguments) {
   const int meetings = count > 1 ? std::stoi(arguments[1]) : 1;
+  tutti::InitOptions options;
+  if (count > 2) options.interrupted = [] { return true; };
   bool first = false;
   try {
     for (int i = 0; i < meetings; ++i) {
-      tutti::Communicator comm = tutti::init();
+      tutti::Communicator comm = tutti::init(options);
       std::int32_t sum = comm.rank();
       comm.all_reduce(std::span(&sum, 1), tutti::ReduceOp::sum).wait();
       first = comm.rank() == 0;

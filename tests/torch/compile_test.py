@@ -1,6 +1,8 @@
-"""Tests what `import tutti.torch` says if it cannot compile its extension, or cannot store it."""
+"""Tests how `import tutti.torch` finds its extension, and what it says if it cannot compile or store it."""
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import ranks
@@ -26,3 +28,17 @@ def test_the_error_names_the_variable(variable, value, words, tmp_path):
                           text=True, timeout=ranks.DEADLINE_SECONDS)
     assert done.returncode == 0, done.stderr
     assert words in done.stdout and variable in done.stdout, done.stdout
+
+
+def test_an_extension_of_other_sources_is_not_used(tmp_path):
+    import importlib
+
+    import tutti
+
+    load = importlib.import_module("tutti.torch._load")
+    include, library = tmp_path / "include", Path(tutti.get_library())
+    shutil.copytree(Path(tutti.get_include()) / "bindings", include / "bindings")
+    before = load._cached("extension", include, library)
+    assert load._cached("extension", Path(tutti.get_include()), library) == before
+    (include / "bindings" / "torch" / "work.cc").write_text("// another version")
+    assert load._cached("extension", include, library) != before

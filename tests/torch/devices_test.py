@@ -3,7 +3,9 @@
 `held` shows that the host does not wait: everything that is called inside it must return while the device is still busy. (So
 nothing may be copied between host and device there.)
 """
+import atexit
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -281,3 +283,27 @@ def refuses(rank, size, put):
 
 def test_messages_and_tensors_on_different_devices_are_refused():
     run(1, refuses)
+
+
+def forks(rank, size, put):
+    tensor = put(full(1))
+    dist.all_reduce(tensor)
+    with held(rank):
+        works = [dist.all_reduce(tensor, async_op=True)]
+        child = os.fork()
+        if child == 0:
+            try:
+                dist.all_reduce(tensor)
+            except NotImplementedError:
+                works.clear()
+                gc.collect()
+                atexit._run_exitfuncs()  # as the interpreter does when it ends
+                os._exit(0)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    works[0].wait(LIMIT)
+    assert torch.equal(fake.peek(tensor), full(size * size))
+
+
+def test_a_forked_child_leaves_the_work_of_its_parent_alone():
+    run(2, forks)

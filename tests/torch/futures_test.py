@@ -1,4 +1,8 @@
 """Tests futures of operations, and coalesced operations."""
+import os
+import subprocess
+import sys
+
 import pytest
 import ranks
 import torch
@@ -138,3 +142,26 @@ def coalesced(rank, size):
 @pytest.mark.parametrize("size", [2, 3])
 def test_coalesced(size):
     ranks.run(size, coalesced)
+
+
+# Rank 1 does not make the call. When rank 0 ends, its operation fails, and the callback runs.
+ENDING = """
+import os, sys, time, torch, torch.distributed as dist, tutti.torch
+dist.init_process_group("tutti")
+def slow(future):
+    time.sleep(0.3)
+    print("called", flush=True)
+    raise ValueError("nobody sees this")
+if dist.get_rank() == 0:
+    dist.all_reduce(torch.ones(8), async_op=True).get_future().then(slow)
+else:
+    sys.stdin.read()
+"""
+
+
+def test_a_program_that_ends_waits_for_callbacks():
+    for _ in range(3):
+        done = subprocess.run([os.environ["LAUNCHER"], "run", "-n", "2", "--", sys.executable, "-c", ENDING],
+                              env=ranks.environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              timeout=ranks.DEADLINE_SECONDS)
+        assert (done.returncode, done.stdout) == (0, "called\n"), done.stderr

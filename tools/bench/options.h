@@ -34,11 +34,11 @@ struct BenchOptions {
 };
 
 // Returns the options. For --help or a wrong option, prints the help or the error, and returns the exit
-// status at which the command must end at once.
+// status with which the command must end at once.
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments);
 
-// Returns the arguments for the ranks that `tutti bench` itself starts. They ask these ranks for the
-// measurements that `arguments` asks for.
+// Returns the arguments with which `tutti bench` starts its ranks. With them, the ranks make the measurements
+// that `arguments` asks for.
 Arguments arguments_of_rank(const Arguments& arguments);
 
 }  // namespace tutti::tools

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::chrono::seconds answer_limit{3};
 constexpr const char* nobody =
-    "no process of this user, on this machine and network, uses tutti; ranks that have not met yet do not "
-    "answer";
+    "no process of this user, on this machine and network, uses tutti; ranks that have not met yet, or that "
+    "run with TUTTI_DEBUG=0, do not answer";
 
 std::optional<pid_t> as_pid(const std::string& text) {
   pid_t pid = 0;

@@ -18,8 +18,8 @@ namespace {
 constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t least_memlock = mebibyte;
 constexpr std::uint64_t least_open_files = 1024;
-constexpr std::uint64_t shm_of_a_core = 4 * mebibyte;  // the windows and rings of a rank
-constexpr double most_clock_offset = 1;                // in seconds
+constexpr std::uint64_t least_shm = 64 * mebibyte;  // a container has as much by default
+constexpr double most_clock_offset = 1;             // in seconds
 
 // Returns the text with each of its lines made printable.
 std::string printable_lines(const std::string& text) {
@@ -74,22 +74,20 @@ Finding open_files_finding(const std::string& flaw, const std::string& hosts) {
                   " and a new login; in a container, docker run --ulimit nofile=65536"};
 }
 
-std::uint64_t needed_shm(const HostFacts& facts) {
-  return static_cast<std::uint64_t>(std::max(facts.cores, 1)) * shm_of_a_core;
-}
-
 std::optional<std::string> shm_flaw(const HostFacts& facts) {
-  if (facts.shm_free >= needed_shm(facts)) return std::nullopt;
+  if (facts.shm_free >= least_shm) return std::nullopt;
   if (facts.shm_bytes == 0) return "there is no /dev/shm";
-  return fmt::format("/dev/shm has {} of {} free, too little for a rank on each of the {} cores",
-                     size_text(facts.shm_free), size_text(facts.shm_bytes), facts.cores);
+  return fmt::format("/dev/shm has only {} of {} free", size_text(facts.shm_free),
+                     size_text(facts.shm_bytes));
 }
 
+// This is only a note, since tutti's own shared memory does not lie in /dev/shm.
 Finding shm_finding(const std::string& flaw, const std::string& hosts) {
-  return {.what = flaw + " on " + hosts,
+  return {.what = flaw + " on " + hosts + "; PyTorch's data loaders, NCCL and MPI libraries need more",
           .mend = "remove old files from /dev/shm on " + hosts +
                   ", or enlarge it: mount -o remount,size=50% /dev/shm; in a container, docker run "
-                  "--shm-size=1g or --ipc=host"};
+                  "--shm-size=1g or --ipc=host",
+          .is_problem = false};
 }
 
 std::optional<std::string> port_flaw(const HostFacts& facts) {

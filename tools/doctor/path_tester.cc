@@ -27,6 +27,7 @@ using Clock = Deadline::Clock;
 
 // The kernel sends the first packet of a connection again after one second.
 constexpr std::chrono::nanoseconds connect_limit = 3s;
+constexpr std::chrono::nanoseconds patience = 20ms;  // with one connection, while others may be ready
 constexpr std::chrono::nanoseconds answer_limit = 3s;
 constexpr std::chrono::nanoseconds full_packet_limit = 2s;
 constexpr std::chrono::nanoseconds smaller_packet_limit = 300ms;
@@ -90,18 +91,31 @@ class PathTest {
     }
   }
 
-  // Waits for the connection, and finds out whether it leads to the right host.
-  bool reach(Deadline connect_deadline) {
-    if (!socket_) return false;
-    if (const int error = socket_->await_connection(connect_deadline); error != 0) {
+  // Waits for the connection, and greets the host. Returns false if the connection may still be made later.
+  bool greet(Deadline deadline) {
+    if (!socket_ || greeted_) return true;
+    const int error = socket_->await_connection(deadline);
+    if (error == ETIMEDOUT) return false;
+    if (error != 0) {
       fail(path_, error);
-      return false;
+      socket_.reset();
+      return true;
     }
     path_.from = own_address(socket_->descriptor());
-    const Deadline deadline = Deadline::after(answer_limit);
+    greeted_ = socket_->send(std::string(greeting_start) + pass_, Deadline::after(answer_limit));
+    return true;
+  }
+
+  // Finds out whether the connection leads to the right host. `greet` comes first.
+  bool reach() {
+    if (!socket_) return false;
+    if (!greeted_) {
+      fail(path_, ETIMEDOUT);
+      return false;
+    }
     std::array<char, 4> host{};
-    Status status = socket_->send(std::string(greeting_start) + pass_, deadline);
-    if (status.ok()) status = socket_->receive(host, deadline);
+    Status status = *greeted_;
+    if (status.ok()) status = socket_->receive(host, Deadline::after(answer_limit));
     if (!status.ok()) {
       path_.error = "the connection was made, but then: " + status.message();
       return false;
@@ -164,8 +178,8 @@ class PathTest {
     while (too_large - arrives > 1) {
       const int middle = (arrives + too_large) / 2;
       PathTest other(target_, pass_);
-      const bool passes =
-          other.reach(Deadline::after(connect_limit)) && other.exchange(middle, smaller_packet_limit);
+      other.greet(Deadline::after(connect_limit));
+      const bool passes = other.reach() && other.exchange(middle, smaller_packet_limit);
       (passes ? arrives : too_large) = middle;
     }
     return arrives;
@@ -190,17 +204,30 @@ class PathTest {
   const std::string& pass_;
   Path path_;
   std::optional<TestSocket> socket_;
+  std::optional<Status> greeted_;  // whether the greeting could be sent
 };
+
+// A host closes a connection that sends no greeting for some seconds. So each connection is greeted soon
+// after it has been made, even if another one gets no answer.
+void greet_all(std::vector<PathTest>& tests) {
+  const Deadline deadline = Deadline::after(connect_limit);
+  for (bool all_greeted = false; !all_greeted && !deadline.expired();) {
+    all_greeted = true;
+    for (PathTest& test : tests) {
+      if (!test.greet(earlier(deadline, Deadline::after(patience)))) all_greeted = false;
+    }
+  }
+}
 
 }  // namespace
 
 std::vector<Path> test_paths(const std::vector<Target>& targets, const std::string& pass) {
-  const Deadline deadline = Deadline::after(connect_limit);
   std::vector<PathTest> tests;
   for (const Target& target : targets) tests.emplace_back(target, pass);
+  greet_all(tests);
   std::vector<Path> paths;
   for (PathTest& test : tests) {
-    if (test.reach(deadline)) test.measure();
+    if (test.reach()) test.measure();
     paths.push_back(test.path());
   }
   return paths;

@@ -68,6 +68,11 @@ int agent_command(const Arguments& arguments) {
   if (!ended_job.empty()) return end_processes_of(ended_job) ? 0 : exit_failure;
   if (call.endpoints.empty() || call.job.empty()) return usage_error(app, "--call and --job are required");
 
+  // Otherwise /dev/null would get the secret, and the launcher would wait in vain.
+  if (fcntl(STDOUT_FILENO, F_GETFD) < 0) {
+    std::cerr << "tutti agent: stdout is closed; a login script may have closed it\n";
+    return exit_output_lost;
+  }
   open_standard_streams();
   // While the agent calls the launcher, it gives no sign of life. The call has a limit of its own.
   Watch watch(2 * call.limit);

@@ -98,7 +98,6 @@ void AgentSession::show_life() {
 void AgentSession::greet() {
   record::FromAgent record;
   record::Hello& hello = *record.mutable_hello();
-  hello.set_host(agent_.host_of(0));
   hello.set_version(std::string(version()));
   hello.set_build(std::string(build()));
   hello.set_processors(static_cast<std::uint32_t>(usable_processors()));
@@ -200,7 +199,11 @@ bool AgentSession::start(const record::Start& start) {
   task->environment["PWD"] = std::filesystem::current_path();
   const bool has_launchers_path = std::ranges::any_of(
       start.variables(), [](const record::Variable& variable) { return variable.name() == "PATH"; });
-  if (!has_launchers_path) hint_ = "; -x PATH passes on where programs are found here";
+  if (task->program.front().find('/') != std::string::npos) {
+    hint_ = "; each host needs the program at the same path";
+  } else if (!has_launchers_path) {
+    hint_ = "; -x PATH passes on where programs are found here";
+  }
 
   Descriptor input;
   if (start.input()) {

@@ -59,23 +59,26 @@ Callback::~Callback() { loop_.timers.cancel(*this); }
 
 Result<std::unique_ptr<Callback>> Callback::open(EventLoop& loop, std::span<const SocketAddress> addresses,
                                                  const std::string& job, OnAgent on_agent,
-                                                 std::optional<PortRange> ports) {
-  Result<std::vector<Descriptor>> sockets = listen_on_all(addresses, ports.value_or(PortRange{0, 0}));
+                                                 const CallbackOptions& options) {
+  Result<std::vector<Descriptor>> sockets = listen_on_all(addresses, options.ports.value_or(PortRange{0, 0}));
   if (!sockets.ok()) return sockets.status();
   std::unique_ptr<Callback> made(new Callback(loop, job, std::move(on_agent)));
   for (Descriptor& socket : *sockets) {
-    if (const Status status = made->listen(std::move(socket)); !status.ok()) return status;
+    const Status status = made->listen(std::move(socket), options.proof_limit);
+    if (!status.ok()) return status;
   }
   return made;
 }
 
-Status Callback::listen(Descriptor socket) {
+Status Callback::listen(Descriptor socket, std::chrono::nanoseconds proof_limit) {
   const auto credentials_of = [this](std::uint32_t host) {
     const auto found = expected_.find(host);
     return found == expected_.end() ? nullptr : found->second;
   };
-  const meeting::ListenerOptions options{
-      .name = listener_name, .service = security::Service::launch, .credentials_of = credentials_of};
+  const meeting::ListenerOptions options{.name = listener_name,
+                                         .service = security::Service::launch,
+                                         .credentials_of = credentials_of,
+                                         .hello_limit = proof_limit};
   Port& port = *this;
   listeners_.push_back(std::make_unique<meeting::Listener>(loop_, std::move(socket), port, options));
   return listeners_.back()->start(static_cast<int>(security::nobody));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,6 +24,12 @@
 
 namespace tutti::tools {
 
+struct CallbackOptions {
+  std::optional<PortRange> ports = {};  // TUTTI_PORT_RANGE
+  // An agent that has connected must prove its secret within this time.
+  std::chrono::nanoseconds proof_limit = meeting::ListenerOptions{}.hello_limit;
+};
+
 // A `Callback` accepts the connections of the agents that the launcher has started. An agent is accepted if
 // it proves that it has the secret of its host. For each host, one agent is accepted and no other after it.
 class Callback final : private meeting::Port, private Timer {
@@ -32,10 +39,10 @@ class Callback final : private meeting::Port, private Timer {
   using OnAgent = std::function<void(std::uint32_t host, meeting::Connection connection)>;
 
   // Listens on each of `addresses`, on the same port if that is free on all of them. Addresses that cannot be
-  // used are left out, unless none is left. The ports are those that `ports` (TUTTI_PORT_RANGE) allows.
+  // used are left out, unless none is left.
   static Result<std::unique_ptr<Callback>> open(EventLoop& loop, std::span<const SocketAddress> addresses,
                                                 const std::string& job, OnAgent on_agent,
-                                                std::optional<PortRange> ports = {});
+                                                const CallbackOptions& options = {});
   ~Callback() override;
 
   // Returns the addresses with their ports, as they stand on the agents' command lines.
@@ -55,7 +62,7 @@ class Callback final : private meeting::Port, private Timer {
 
   Callback(EventLoop& loop, std::string job, OnAgent on_agent);
 
-  Status listen(Descriptor socket);
+  Status listen(Descriptor socket, std::chrono::nanoseconds proof_limit);
 
   std::size_t hello_bytes() const override;
   bool begins_like_hello(std::span<const std::byte> bytes) const override;

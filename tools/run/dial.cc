@@ -69,7 +69,8 @@ class Dialer {
       pause = std::min<nanoseconds>(2 * pause, longest_wait);
       patience = std::min(2 * patience, call_.limit);
     }
-    return Status(Code::timeout, "the launcher cannot be called back" + reasons());
+    return Status(Code::timeout, "the launcher cannot be called back" + reasons() +
+                                     " (--call-back ADDRESS and TUTTI_PORT_RANGE choose where)");
   }
 
  private:

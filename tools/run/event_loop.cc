@@ -2,7 +2,8 @@
 
 namespace tutti::tools {
 
-AsioLoop::AsioLoop(asio::io_context& io) : ready_(io) {
+// The alarm is made now, since timers are needed most when descriptors have run out.
+AsioLoop::AsioLoop(asio::io_context& io) : alarm_(poller_.prepare_alarm()), ready_(io) {
   if (!poller_.status().ok()) return;
   ready_.assign(poller_.descriptor());
   await();
@@ -14,6 +15,7 @@ AsioLoop::~AsioLoop() {
 
 Status AsioLoop::watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
   if (!poller_.status().ok()) return poller_.status();
+  if (!alarm_.ok()) return alarm_;
   poller_.ring();  // A caller that watches a descriptor usually sets a timer, too, perhaps after this call.
   return poller_.watch(descriptor, events, handler);
 }

@@ -32,6 +32,7 @@ class AsioLoop final : public EventLoop {
   void run();
 
   Poller poller_;
+  const Status alarm_;                    // ok, or why there are no timers
   asio::posix::stream_descriptor ready_;  // the poller's descriptor, which the poller owns
   // A handler that `io` calls after the destructor recognizes by this that the loop is gone.
   const std::shared_ptr<const bool> exists_ = std::make_shared<bool>(true);

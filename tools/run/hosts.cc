@@ -7,6 +7,7 @@
 #include <tools/run/link.pb.h>
 
 #include <tutti/config.h>
+#include <tutti/config_values.h>
 
 #include "core/random.h"
 #include "core/shown.h"
@@ -53,7 +54,8 @@ Hosts::~Hosts() = default;
 void Hosts::start(const AgentTask& task) {
   task_ = task;
   if (const Status status = listen(); !status.ok()) {
-    return events_.on_start_failure({exit_failure, status.message()});
+    const bool is_usage = status.code() == Code::invalid_argument;
+    return events_.on_start_failure({is_usage ? exit_usage : exit_failure, status.message()});
   }
   const Deadline deadline = Deadline::after(options_.start_timeout);
   for (const LocatedHost& host : plan_.hosts) {
@@ -70,12 +72,12 @@ Status Hosts::listen() {
   if (!addresses.ok()) return addresses.status();
   const Result<Config> config = Config::from_values(task_.environment);
   if (!config.ok()) return config.status();
-  Result<std::unique_ptr<Callback>> callback = Callback::open(
-      loop_, *addresses, job_,
-      [this](std::uint32_t host, meeting::Connection connection) {
-        agents_[host]->take(std::move(connection), options_.lease);
-      },
-      config->port_range);
+  Result<std::unique_ptr<Callback>> callback =
+      Callback::open(loop_, *addresses, job_,
+                     [this](std::uint32_t host, meeting::Connection connection) {
+                       agents_[host]->take(std::move(connection), options_.lease);
+                     },
+                     {.ports = config->port_range});
   if (!callback.ok()) return callback.status();
   callback_ = *std::move(callback);
   return {};
@@ -161,7 +163,7 @@ void Hosts::ask_for_meeting_place() {
     if (agent->host().is_here && server.peer()) address = route_source(*server.peer());
     if (address) record.mutable_meet()->add_peers(address->host());
   }
-  server.meet(record);
+  if (fits(record)) server.meet(record);
 }
 
 // Ranks on this machine have the launcher's whole environment. Others have what the agent finds on their
@@ -178,17 +180,26 @@ void Hosts::on_met(RemoteAgent& agent, const record::Met& met) {
   place.store = format_endpoint(met.address(), static_cast<std::uint16_t>(met.store_port()));
   place.master_address = met.address();
   place.master_port = static_cast<int>(met.master_port());
-  ranks_may_run_ = true;
+  std::vector<record::FromLauncher> records(hosting_.size());
   for (std::size_t node = 0; node < hosting_.size(); ++node) {
     Environment environment = environment_for(*hosting_[node]);
     set_job_variables(environment, place);
-    record::FromLauncher record;
-    record::Start& start = *record.mutable_start();
+    record::Start& start = *records[node].mutable_start();
     set_variables(*start.mutable_variables(), environment);
-    start.set_node(static_cast<std::uint32_t>(node));
     fill(start, *hosting_[node]);
-    hosting_[node]->run(record);
+    if (!fits(records[node])) return;
   }
+  ranks_may_run_ = true;
+  for (std::size_t node = 0; node < hosting_.size(); ++node) hosting_[node]->run(records[node]);
+}
+
+// Returns false, and reports it, if an agent would not take the record.
+bool Hosts::fits(const record::FromLauncher& record) {
+  if (record.ByteSizeLong() <= longest_from_launcher) return true;
+  events_.on_start_failure({exit_cannot_execute, "the program's arguments and variables have more than " +
+                                                     format_size(longest_from_launcher) +
+                                                     " bytes, which is the most that other hosts take"});
+  return false;
 }
 
 // Fills in what does not depend on the meeting place.

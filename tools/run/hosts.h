@@ -66,6 +66,7 @@ class Hosts final : public AgentControl, private RemoteAgentEvents {
   Status assign_ranks();
   void ask_for_meeting_place();
   Environment environment_for(const RemoteAgent& agent) const;
+  bool fits(const record::FromLauncher& record);
   void fill(record::Start& start, const RemoteAgent& agent) const;
   void send_to_ranks(const record::FromLauncher& record);
   void finish_if_over();

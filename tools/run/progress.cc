@@ -21,12 +21,16 @@ void Progress::start() {
   await(first_report);
 }
 
-void Progress::stop() { timer_.cancel(); }
+void Progress::stop() {
+  stopped_ = true;
+  timer_.cancel();
+}
 
 void Progress::await(std::chrono::steady_clock::duration since_start) {
   timer_.expires_at(started_ + since_start);
   timer_.async_wait([this, since_start](const asio::error_code& error) {
-    if (error) return;
+    // Cancelling has no effect on a call that is due already.
+    if (error || stopped_) return;
     note_(progress_report(look_(), since_start));
     await(2 * since_start);
   });

@@ -27,6 +27,7 @@ class Progress {
   Progress(asio::io_context& io, Look look, Note note);
 
   void start();
+  // From now on nothing is told.
   void stop();
 
  private:
@@ -36,6 +37,7 @@ class Progress {
   const Look look_;
   const Note note_;
   std::chrono::steady_clock::time_point started_;
+  bool stopped_ = false;
 };
 
 // Returns the text for the user: "6 of 8 hosts are up after 2.0 s; waiting for", and a line for each host.

@@ -190,9 +190,10 @@ bool RemoteAgent::take_hello(const record::Hello& hello) {
   if (state_ != State::called) return false;
   if (hello.version() != version() || hello.build() != build()) {
     end_by(State::over);
-    events_.on_problem(*this, {exit_failure, "host " + name() + " runs tutti " +
-                                                 printable(tutti_of(hello.version(), hello.build())) +
-                                                 ", this machine " + tutti_of(version(), build())});
+    events_.on_problem(
+        *this, {exit_failure, "host " + name() + " runs tutti " +
+                                  printable(tutti_of(hello.version(), hello.build())) + ", this machine " +
+                                  tutti_of(version(), build()) + "; both need the same build"});
     return true;
   }
   if (hello.processors() < 1 || hello.processors() > max_ranks) return false;

@@ -36,7 +36,7 @@ constexpr std::size_t most_said = 10;
 constexpr int most_reads = 16;
 constexpr std::chrono::milliseconds first_pause = std::chrono::milliseconds(500);
 constexpr std::chrono::milliseconds longest_pause = std::chrono::seconds(5);
-constexpr std::chrono::seconds time_to_end(2);
+constexpr std::chrono::seconds grace_period(2);
 constexpr int ssh_has_failed = 255;
 
 // Lines of ssh that contain one of these show that no later try can succeed.
@@ -353,7 +353,7 @@ void Starter::stop() {
   pause_timer_.cancel();
   if (!runs()) return;
   if (!up_) signal(SIGTERM);
-  kill_timer_.expires_after(time_to_end);
+  kill_timer_.expires_after(grace_period);
   kill_timer_.async_wait(unless_gone(alive_, [this] {
     if (runs()) signal(SIGKILL);
   }));

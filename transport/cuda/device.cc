@@ -23,12 +23,11 @@ Status find_device(const Api& api, int number) {
 Result<std::unique_ptr<Device>> Device::open(const Api& api, int number) {
   if (const Status found = find_device(api, number); !found.ok()) return found;
   std::unique_ptr<Device> device(new Device(api, number));
-  const std::string what = "CUDA device " + std::to_string(number);
   if (const Outcome got = api.DeviceGet(&device->ordinal_, number); got != success)
-    return status_of(api, got, "cuDeviceGet").with_context(what);
+    return status_of(api, got, "cuDeviceGet").with_context(device->name());
   if (const Outcome got = api.DevicePrimaryCtxRetain(&device->context_, device->ordinal_); got != success) {
     device->context_ = nullptr;
-    return status_of(api, got, "cuDevicePrimaryCtxRetain").with_context(what);
+    return status_of(api, got, "cuDevicePrimaryCtxRetain").with_context(device->name());
   }
   return device;
 }

@@ -25,6 +25,8 @@ class Device {
 
   const Api& api() const { return api_; }
   int number() const { return number_; }
+  // Returns the device's name in errors, such as "CUDA device 3".
+  std::string name() const { return "CUDA device " + std::to_string(number_); }
   // Returns the device's address on the host's bus, such as "0000:3b:00.0". It is equal in all processes and
   // containers of the host. The instances of a device (MIG) have the same address.
   Result<std::string> bus_address() const;

@@ -257,9 +257,12 @@ bool Driver::pass(bool ask_kernel) {
 }
 
 bool Driver::expects_memory() const {
-  return std::ranges::any_of(state_->pollables, [](const Pollable* pollable) {
-    return pollable != nullptr && pollable->expects_memory();
-  });
+  const auto any = [this](bool (Pollable::*expects)() const) {
+    return std::ranges::any_of(state_->pollables, [expects](const Pollable* pollable) {
+      return pollable != nullptr && (pollable->*expects)();
+    });
+  };
+  return any(&Pollable::expects_memory) && !any(&Pollable::expects_descriptors);
 }
 
 bool Driver::run_tasks() {

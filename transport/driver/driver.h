@@ -140,6 +140,9 @@ class Pollable {
   // polls pollables more often than it asks the kernel. The driver calls this when there is nothing left to
   // do.
   virtual bool expects_memory() const { return false; }
+  // Returns whether data may arrive at descriptors that `poll` does not read. If so, a waiter asks the kernel
+  // as often as usual, even if others wait for changes in memory.
+  virtual bool expects_descriptors() const { return false; }
   // Returns the time at which this object must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }
 };

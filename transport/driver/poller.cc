@@ -134,16 +134,21 @@ void Poller::ring() {
   }
 }
 
+Status Poller::prepare_alarm() {
+  if (alarm_) return {};
+  alarm_ = Descriptor::guarded(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!alarm_) return system_failure("timerfd_create");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = name_of(alarm_.get(), 0);
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, alarm_.get(), &event) == 0) return {};
+  alarm_.reset();
+  return system_failure("epoll_ctl");
+}
+
 void Poller::set_alarm(Deadline deadline) {
   if (deadline.when() == alarm_at_.when()) return;
-  if (!alarm_) {
-    alarm_ = Descriptor::guarded(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!alarm_) return;  // then only the next event wakes the program's event loop
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = name_of(alarm_.get(), 0);
-    static_cast<void>(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, alarm_.get(), &event));
-  }
+  if (!prepare_alarm().ok()) return;  // then only the next event wakes the program's event loop
   alarm_at_ = deadline;
   itimerspec when{};  // all zeros disarm the timer
   if (!deadline.is_never()) {

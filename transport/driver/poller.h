@@ -44,6 +44,9 @@ class Poller {
   // Also makes the descriptor readable once the deadline has passed. A program whose event loop sleeps on the
   // descriptor needs this, since the loop does not know the driver's deadlines.
   void set_alarm(Deadline deadline);
+  // Makes the alarm's descriptor, unless there is one. Without this call the first `set_alarm` makes it, and
+  // has no effect if no descriptor is left by then.
+  Status prepare_alarm();
 
  private:
   // A descriptor may be unwatched, and its number reused, after an event for it was fetched. That event must
@@ -59,7 +62,7 @@ class Poller {
 
   Descriptor epoll_;
   Descriptor bell_;
-  Descriptor alarm_;  // made by the first set_alarm
+  Descriptor alarm_;  // made by `prepare_alarm`
   Deadline alarm_at_ = Deadline::never();
   Status status_;
   std::uint32_t next_serial_ = 1;  // 0 is for the poller's own descriptors

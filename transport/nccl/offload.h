@@ -36,7 +36,8 @@ class Offload final : public tutti::Offload {
 
  private:
   Result<std::shared_ptr<Lane>> lane(int device);
-  // Returns the number of the communicator, which rank 0 makes.
+  // Returns NCCL's unique id for a new communicator. Rank 0 makes the id and sends it to all other ranks, so
+  // all ranks must call this.
   Result<UniqueId> agree_on_id(OffloadPeers& peers);
   // Gives up a session that could not be opened. Returns at once, but the session may need longer to end.
   void give_up(std::unique_ptr<Session> session, const Status& why);

@@ -46,11 +46,11 @@ Session::Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Reg
 Status Session::connect(const UniqueId& id, const OffloadPeers& peers) {
   const cuda::Device::Current current(lane_->device());
   Result<std::unique_ptr<cuda::Stream>> stream = cuda::Stream::create(lane_->device());
-  if (!stream.ok()) return stream.status();
+  if (!stream.ok()) return stream.status().with_context(lane_->device().name());
   stream_ = std::move(stream).take();
   member_.stream = stream_->handle();
   Result<std::unique_ptr<cuda::Word>> word = cuda::Word::take(lane_->device());
-  if (!word.ok()) return word.status();
+  if (!word.ok()) return word.status().with_context(lane_->device().name());
   word_ = std::move(word).take();
   last_number_ = word_->value();
   Config config;
@@ -115,9 +115,9 @@ Status Session::add(Job& job, OffloadCall& call) {
   if (call.stream != nullptr) {
     const auto stream = static_cast<StreamHandle>(call.stream);
     Result<EventPtr> event = take_event();
-    if (!event.ok()) return event.status();
+    if (!event.ok()) return event.status().with_context(lane_->device().name());
     const Status recorded = (*event)->record(stream);
-    if (!recorded.ok()) return recorded;
+    if (!recorded.ok()) return recorded.with_context(lane_->device().name());
     job.before.push_back(std::move(event).take());
   }
   const Call& asked = call.call;
@@ -275,8 +275,7 @@ void Session::abort(const Status& why) {
 void Session::fail(const Status& error) {
   const Result<EventPtr> event = take_event();
   const Status device = event.ok() ? (*event)->record(stream_->handle()) : event.status();
-  const std::string name = "CUDA device " + std::to_string(lane_->device().number());
-  close(device.ok() ? error : device.with_context(name));
+  close(device.ok() ? error : device.with_context(lane_->device().name()));
 }
 
 void Session::close(const Status& why) {
@@ -286,8 +285,9 @@ void Session::close(const Status& why) {
   closing_.notify_one();
 }
 
-// Runs on the thread `closer_`. Calls in flight end only when NCCL no longer touches their memory. But
-// streams that wait for the word go on before: NCCL may have work behind them, and ends only after that work.
+// Runs on the thread `closer_`. Calls in flight end only when nothing touches their memory any more: neither
+// NCCL nor a copy of an input, which is in the stream even if NCCL has put nothing behind it. But streams
+// that wait for the word go on before: the session may have work behind them, and ends only after that work.
 void Session::close_when_asked() {
   Jobs all;
   std::unique_lock lock(lane_->mutex());
@@ -298,6 +298,7 @@ void Session::close_when_asked() {
   const cuda::Device::Current current(lane_->device());
   if (member_.comm != nullptr && (!why_.ok() || !leave_quietly())) api_.CommAbort(member_.comm);
   for (Job& job : all) static_cast<void>(job.group.free_memory());
+  if (!all.empty()) lane_->device().api().StreamSynchronize(stream_->handle());
   report(all, why_);
   ended_ = true;
 }

@@ -33,7 +33,8 @@ class Link final : public DescriptorHandler {
   void send_last(const Note& note) const { static_cast<void>(send(note)); }
   void close();
   bool is_open() const { return static_cast<bool>(connection_); }
-  // Returns the code for `on_broken`: `peer_lost`, unless the guard has failed with another code.
+  // Returns the code of the failure that `on_broken` reports: `peer_lost`, unless the guard has failed with
+  // another code.
   Code failure() const;
 
   void on_ready(std::uint32_t events) override;
@@ -55,8 +56,8 @@ class Link final : public DescriptorHandler {
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  // Called when both sides have passed the guard. Notes may be sent from now on. If there is nothing to
-  // prove, `start` itself calls this. A link made from a connection that has passed its guard never calls it.
+  // Called when both sides have passed the guard. Notes may be sent from now on. `start` itself calls this if
+  // the job has no token. A link made from a connection that has already passed a guard never calls this.
   virtual void on_open(Link&) {}
   virtual void on_note(Link& link, const Note& note, std::vector<Descriptor> descriptors) = 0;
   // The other side has closed, could not prove who it is, or broke the protocol. The link makes no further

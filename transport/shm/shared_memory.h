@@ -56,8 +56,8 @@ std::size_t front_bytes(std::size_t members);
 std::size_t segment_bytes(const ShareRequest& request);
 // Returns the word into which `member` writes the proof that it has mapped the segment.
 std::uint64_t* proof_place(const Segment& segment, std::size_t member);
-// Allocates the pages that `member` must provide. Together, the members provide all pages of the request's
-// first `provided` bytes.
+// Allocates the pages that `member` must provide. Together, the members provide all pages of the first part
+// and of the first `request.provided` bytes of the memory that they share.
 Status provide_share(Segment& segment, std::size_t member, const ShareRequest& request);
 
 }  // namespace tutti::shm

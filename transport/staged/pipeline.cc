@@ -50,8 +50,7 @@ Status Pipeline::allocate() {
 
 void Pipeline::fail(const Status& why) {
   if (!failure_.ok()) return;
-  const std::string where = here_ + ": CUDA device " + std::to_string(device_.number()) + ": ";
-  failure_ = Status(why.code(), where + why.message(), world_rank_);
+  failure_ = Status(why.code(), here_ + ": " + device_.name() + ": " + why.message(), world_rank_);
   host_.abort(failure_);
 }
 

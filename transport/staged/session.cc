@@ -37,13 +37,13 @@ Status Session::allocate(OffloadPeers& peers) {
   host_ = *std::move(host);
   const cuda::Device::Current current(*device_);
   Result<std::unique_ptr<cuda::Word>> word = cuda::Word::take(*device_);
-  if (!word.ok()) return word.status();
+  if (!word.ok()) return word.status().with_context(device_->name());
   word_ = *std::move(word);
   last_number_ = word_->value();
   const PeerInfo& self = *peers.members()[static_cast<std::size_t>(rank_)];
   Result<std::unique_ptr<Pipeline>> pipeline = Pipeline::create(
       *device_, *host_, self, std::max(piece_bytes_, static_cast<std::size_t>(size_) * largest_element));
-  if (!pipeline.ok()) return pipeline.status();
+  if (!pipeline.ok()) return pipeline.status().with_context(device_->name());
   pipeline_ = *std::move(pipeline);
   return {};
 }
@@ -82,9 +82,10 @@ Result<std::unique_ptr<StagedCall>> Session::accept(OffloadCall& call) const {
   if (call.stream == nullptr) return staged;
   const auto stream = static_cast<cuda::StreamHandle>(call.stream);
   Result<std::unique_ptr<cuda::Event>> before = cuda::Event::create(*device_);
-  if (!before.ok()) return before.status();
+  if (!before.ok()) return before.status().with_context(device_->name());
   staged->before = *std::move(before);
-  if (Status recorded = staged->before->record(stream); !recorded.ok()) return recorded;
+  if (const Status recorded = staged->before->record(stream); !recorded.ok())
+    return recorded.with_context(device_->name());
   return staged;
 }
 

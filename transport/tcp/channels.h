@@ -22,6 +22,9 @@ struct Channels {
     unsigned misses;  // polls in a row that found nothing
   };
 
+  // Returns whether there may be further channels with data that the transport does not read when it is
+  // polled.
+  bool is_full() const { return busy.size() >= max_busy; }
   void forget(int peer, Channel& channel) {
     by_peer.remove(peer, channel);
     std::erase(coalescing, &channel);
@@ -31,7 +34,7 @@ struct Channels {
   // likely to follow. Each read then takes one system call, not two: the transport does not ask first whether
   // there is anything to read.
   void expect_more(Channel& channel) {
-    if (busy.size() >= max_busy) return;
+    if (is_full()) return;
     const auto same = [&channel](const Busy& each) { return each.channel == &channel; };
     if (std::none_of(busy.begin(), busy.end(), same)) busy.push_back({&channel, 0});
   }

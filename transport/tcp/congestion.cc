@@ -1,12 +1,16 @@
 #include "transport/tcp/congestion.h"
 
+#include <cerrno>
 #include <utility>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <tutti/log.h>
+
 #include "core/descriptor.h"
+#include "core/error_text.h"
 
 namespace tutti::tcp {
 namespace {
@@ -14,9 +18,18 @@ namespace {
 // Within a data centre a round trip takes less than this; between sites it takes longer.
 constexpr std::chrono::microseconds near_round_trip{2000};
 
+Descriptor any_socket() { return Descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP)); }
+
 std::string system_default() {
-  const Descriptor any(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP));
+  const Descriptor any = any_socket();
   return any ? congestion_of(any.get()) : std::string();
+}
+
+void warn_if_refused(const std::string& setting) {
+  const Descriptor any = any_socket();
+  if (!any || set_congestion(any.get(), setting)) return;
+  log::warn("tcp: the kernel refuses the congestion control '", setting,
+            "' (TUTTI_TCP_CONGESTION): ", error_text(errno), "; connections use the kernel's choice");
 }
 
 // Returns whether the address is a loopback, private (RFC 1918, RFC 4193) or link-local address.
@@ -39,7 +52,9 @@ std::chrono::microseconds round_trip(int descriptor) {
 
 }  // namespace
 
-Congestion::Congestion(std::string setting) : setting_(std::move(setting)), system_(system_default()) {}
+Congestion::Congestion(std::string setting) : setting_(std::move(setting)), system_(system_default()) {
+  if (!setting_.empty() && setting_ != "system") warn_if_refused(setting_);
+}
 
 std::string Congestion::choose(const asio::ip::address& address, bool same_host) const {
   if (setting_ == "system") return {};

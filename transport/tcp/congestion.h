@@ -16,7 +16,8 @@ namespace tutti::tcp {
 class Congestion {
  public:
   // If `setting` is empty, the choice is as described above. If `setting` is "system", nothing is changed.
-  // Any other text names the congestion control of all connections.
+  // Any other text names the congestion control of all connections. If the kernel refuses it, the constructor
+  // logs a warning, and the kernel's choice stays.
   explicit Congestion(std::string setting);
 
   // Returns the name of the congestion control for a socket that is about to connect to `address`, or to

@@ -100,10 +100,9 @@ void set_nagle(int descriptor, bool on) { set_option(descriptor, IPPROTO_TCP, TC
 
 void acknowledge(int descriptor) { set_option(descriptor, IPPROTO_TCP, TCP_QUICKACK, 1); }
 
-void set_congestion(int descriptor, const std::string& name) {
-  if (name.empty()) return;
-  static_cast<void>(
-      setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())));
+bool set_congestion(int descriptor, const std::string& name) {
+  const auto length = static_cast<socklen_t>(name.size());
+  return name.empty() || setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name.data(), length) == 0;
 }
 
 std::string congestion_of(int descriptor) {

@@ -45,9 +45,9 @@ void set_nagle(int descriptor, bool on);
 // Makes the kernel acknowledge the bytes that have been read. The acknowledgement leaves at once, and does
 // not wait for bytes that this side sends.
 void acknowledge(int descriptor);
-// Sets the congestion control of a socket, before or after it connects. Does nothing if the name is empty or
-// the kernel refuses it.
-void set_congestion(int descriptor, const std::string& name);
+// Sets the congestion control of a socket, before or after it connects. An empty name changes nothing.
+// Returns false, and changes nothing, if the kernel refuses the name; then errno says why.
+bool set_congestion(int descriptor, const std::string& name);
 // Returns the name of the congestion control, or an empty text if the kernel does not say.
 std::string congestion_of(int descriptor);
 

@@ -23,10 +23,6 @@ bool all_loopback(const std::vector<Endpoint>& endpoints) {
                      [](const Endpoint& endpoint) { return endpoint.address().is_loopback(); });
 }
 
-bool same_network_stack(const PeerInfo& a, const PeerInfo& b) {
-  return a.boot_id == b.boot_id && a.network_namespace == b.network_namespace;
-}
-
 Result<std::uint64_t> random_number() {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof number, 0) == sizeof number) return number;
@@ -101,7 +97,7 @@ Status Transport::listen_on(const std::string& bind_address, const std::string& 
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto address = published_by(peer);
   if (!address) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);
-  if (context_.owner == nullptr || same_network_stack(peer, context_.peer(context_.owner->rank())))
+  if (context_.owner == nullptr || peer.shares_network_with(context_.peer(context_.owner->rank())))
     return Status();
   if (!all_loopback(address->endpoints) && !all_loopback(context_.address.endpoints)) return Status();
   return Status(

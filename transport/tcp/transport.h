@@ -35,6 +35,7 @@ class Transport final : public tutti::Transport, public meeting::Port, public Po
   std::optional<std::uint32_t> claimed_rank(std::span<const std::byte> hello) const override;
   void on_hello(meeting::Guest guest) override;
   bool poll() override;
+  bool expects_descriptors() const override { return context_.channels.is_full(); }
   Deadline next_deadline() const override { return context_.timers.next(); }
 
   Context context_;

@@ -47,7 +47,7 @@ class Terms {
   double p() const { return problem_.size; }
   double bytes() const { return static_cast<double>(problem_.count) * problem_.element_size; }
   int depth(int radix) const { return tree_depth(problem_.size, radix); }
-  double gamma(double n) const { return model_.gamma * n * share(crowd_); }
+  double gamma(double n) const { return model_.gamma * n * share(problem_.size); }
 
   // Returns the path if every rank sends to the rank that is `distance` further on, and receives the same
   // amount.
@@ -57,7 +57,7 @@ class Terms {
   Path shift(int distance, int reach) const {
     // If the ranks of a host are not consecutive, all of them send to other hosts.
     const bool in_order = hosts_ > 1 && problem_.topology->regular();
-    return path(hosts_ > 1, in_order ? std::min(reach, crowd_) : crowd_, distance, crowd_, 2);
+    return path(hosts_ > 1, in_order ? std::min(reach, crowd_) : crowd_, distance, problem_.size, 2);
   }
   // Returns the path if the ranks exchange in pairs. The numbers of the two ranks differ by `distance`, a
   // power of two.
@@ -66,7 +66,7 @@ class Terms {
     return exchange(distance, within);
   }
   // Returns the same for a caller that knows whether each pair is `within` a host.
-  Path exchange(int distance, bool within) const { return path(!within, crowd_, distance, crowd_, 2); }
+  Path exchange(int distance, bool within) const { return path(!within, crowd_, distance, problem_.size, 2); }
   // Returns the path of one round of a tree: in each range of `span` ranks, `fanout` ranks take part, one of
   // which sends to the others.
   Path tree(int span, int fanout) const {
@@ -76,10 +76,10 @@ class Terms {
   Path tree(int span, int fanout, bool within) const {
     const int ranges = (problem_.size + span - 1) / std::max(span, 1);
     const int active = std::min(problem_.size, ranges * fanout);
-    return path(!within, 1, span / 2, std::min(active, crowd_), 1);
+    return path(!within, 1, span / 2, active, 1);
   }
   // Returns the path if all ranks send to one rank, or one rank sends to all others.
-  Path rooted() const { return path(hosts_ > 1, 1, 2, std::min(2, crowd_), 1); }
+  Path rooted() const { return path(hosts_ > 1, 1, 2, std::min(2, problem_.size), 1); }
 
   // Returns the seconds until the last of `messages` messages has arrived. They have n bytes each, and are
   // sent one after the other through one port.
@@ -127,7 +127,7 @@ class Terms {
   double hop(double n, bool combining) const {
     const double far = shift(1).arrival(n) + (combining ? model_.gamma * n : 0);
     if (hosts_ == 1 || !problem_.topology->regular()) return far;
-    const double near = path(false, 1, 1, crowd_, 2).arrival(n) + (combining ? model_.gamma * n : 0);
+    const double near = path(false, 1, 1, problem_.size, 2).arrival(n) + (combining ? model_.gamma * n : 0);
     return near + (far - near) / crowd_;
   }
   // Returns the seconds of the rounds that circulant.h describes, over a vector of n bytes. Each round has up
@@ -163,13 +163,18 @@ class Terms {
   }
 
  private:
-  // Returns how many of a host's `active` ranks share a core: at least 1.
+  // Returns how many ranks share a core if `active` ranks of the problem work at the same time: at least 1.
+  // The problem may be that of one host. Then the other hosts of the machine solve problems of their own.
   double share(int active) const {
-    return model_.cores == 0 ? 1 : std::max(1.0, static_cast<double>(active) / model_.cores);
+    if (model_.cores == 0) return 1;
+    const double machine = static_cast<double>(crowd_) * model_.hosts_per_machine;
+    const double here = hosts_ > 1 ? std::min<double>(active, machine)
+                                   : static_cast<double>(active) * model_.hosts_per_machine;
+    return std::max(1.0, here / model_.cores);
   }
   // `through` is the number of messages that pass a host's port at the same time. `active` is the number of
-  // ranks of a host that work at the same time. Each of them handles `ends` messages at once: 2 if it sends
-  // one and receives one.
+  // ranks that work at the same time. Each of them handles `ends` messages at once: 2 if it sends one and
+  // receives one.
   Path path(bool far, int through, int distance, int active, int ends) const {
     const LinkCost& link = far ? model_.far : model_.near;
     const double shared = far ? std::max(through, 1) : 1;

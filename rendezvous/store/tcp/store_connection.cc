@@ -136,6 +136,7 @@ void StoreConnection::serve() {
   stand(Standing::busy);
   if (body_.size() > kept_buffer) std::string().swap(body_);
   parked_.answer = [this](Frame frame) { reply(std::move(frame)); };
+  state_.requests.fetch_add(1, std::memory_order_relaxed);
   Frame response = state_.service.handle(*request, parked_);
   if (response != nullptr) return reply(std::move(response));
   // The memory of a parked request stays reserved, since its keys take as much memory as its text did.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,8 @@ struct ServerState {
   Nonce nonce = {};
   StoreService service;
   security::Refusals refusals;
-  std::size_t buffered_bytes = 0;  // of requests; `service` counts responses
+  std::size_t buffered_bytes = 0;           // of requests; `service` counts responses
+  std::atomic<std::uint64_t> requests = 0;  // that have been read; any thread may ask
 
   ServerState(const tcp::StoreServerOptions& server_options, const Nonce& server_nonce)
       : options(server_options), nonce(server_nonce), service(server_options.max_bytes) {}

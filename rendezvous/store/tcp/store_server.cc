@@ -140,6 +140,7 @@ class StoreServer::Impl {
   void start();
   void stop();
   std::size_t connections() const { return count_.load(std::memory_order_relaxed); }
+  std::uint64_t requests() const { return state_.requests.load(std::memory_order_relaxed); }
   std::string last_refusal() const { return state_.refusals.last(); }
   bool is_ours() const { return getpid() == owner_; }
 
@@ -341,6 +342,8 @@ StoreServer::~StoreServer() {
 }
 
 std::size_t StoreServer::connections() const { return impl_->connections(); }
+
+std::uint64_t StoreServer::requests() const { return impl_->requests(); }
 
 std::string StoreServer::last_refusal() const { return impl_->last_refusal(); }
 

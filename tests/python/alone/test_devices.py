@@ -1,4 +1,4 @@
-"""Tests memory of CUDA devices. The driver is a fake (tests/support/fake_cuda.h)."""
+"""Tests memory of CUDA devices. The driver and NCCL are fakes (tests/support/fake_cuda.h, fake_nccl.h)."""
 
 import os
 
@@ -69,8 +69,16 @@ assert values(memory)[0] == comm.size
 """
 
 
-def run(program, size=2):
-    for rank in start_world(size, BEGIN + program, TUTTI_CUDA_LIBRARY=os.environ["FAKE_CUDA"]):
+# Only memory that comes from NCCL is registered.
+PACKAGE = """
+memory = comm.allocate(8, device=comm.rank)
+assert memory.registered
+comm.all_reduce(memory).wait()
+"""
+
+
+def run(program, size=2, **environment):
+    for rank in start_world(size, BEGIN + program, TUTTI_CUDA_LIBRARY=os.environ["FAKE_CUDA"], **environment):
         assert finish(rank) == (0, "", "")
 
 
@@ -88,3 +96,8 @@ def test_a_child_leaves_the_memory_alone():
 
 def test_memory_outlives_its_communicator():
     run("memory = comm.allocate(8, device=0)\ncomm.close()\nassert values(memory)[7] == 0\ndel memory\n")
+
+
+def test_nccl_of_a_python_package_is_found():
+    paths = [os.environ["FAKE_NCCL_PACKAGE"], os.environ["PYTHONPATH"]]
+    run(PACKAGE, TUTTI_TRANSPORTS="nccl,tcp", PYTHONPATH=os.pathsep.join(paths))

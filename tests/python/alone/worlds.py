@@ -11,7 +11,7 @@ DEADLINE_SECONDS = 600
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
-    if not name.startswith(("TUTTI_", "OMPI_", "PMI_", "SLURM_")) and name not in ("RANK", "WORLD_SIZE")
+    if not name.startswith(("TUTTI_", "OMPI_", "PMI_", "PMIX_", "SLURM_")) and name not in ("RANK", "WORLD_SIZE")
 }
 ENVIRONMENT.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 

@@ -97,6 +97,10 @@ TEST(Calibration, RankZeroIsNotBelievedEverything) {
     absurd.push_back(usual);
     absurd.back().cores = cores;
   }
+  for (const int hosts : {0, -1, std::numeric_limits<int>::max()}) {
+    absurd.push_back(usual);
+    absurd.back().hosts_per_machine = hosts;
+  }
   const Topology topology(std::vector<int>{0, 0});
   test::Cluster cluster(2, {.transport = "inproc"});
   cluster.run([&](Communicator& communicator) {

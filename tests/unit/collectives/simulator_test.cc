@@ -139,6 +139,55 @@ TEST(Simulator, RanksShareCores) {
   EXPECT_GE(simulate(*doubling, p, {}, model).seconds, 48 * model.near.busy);
 }
 
+TEST(Simulator, HostsShareTheCoresOfAMachine) {
+  const Topology topology = Topology::regular(4, 2);
+  Problem p = problem(CollectiveKind::all_to_all, 8, 8);
+  p.topology = &topology;
+  CostModel model = clustered();
+  model.cores = 2;
+  const Algorithm* pairwise = find_algorithm(p.kind, "pairwise");
+  const double apart = simulate(*pairwise, p, {}, model).seconds;
+  const double estimated_apart = pairwise->cost(p, {}, model);
+  model.hosts_per_machine = 4;
+  // Each of eight ranks sends six messages to other hosts. There is work at both ends.
+  EXPECT_GE(simulate(*pairwise, p, {}, model).seconds, 8 * 6 * 2 * model.far.busy / model.cores);
+  EXPECT_GT(simulate(*pairwise, p, {}, model).seconds, 1.5 * apart);
+  EXPECT_GT(pairwise->cost(p, {}, model), 1.5 * estimated_apart);
+}
+
+// A root that broadcasts again and again runs ahead of the others.
+TEST(Simulator, MessagesInARowTakeLessWork) {
+  const Problem p = problem(CollectiveKind::broadcast, 2, 8);
+  CostModel model;
+  model.cores = 1;
+  model.near.gap = model.near.busy / 10;
+  constexpr int repetitions = 100;
+  const double again = simulate(*find_algorithm(p.kind, "binomial"), p, {}, model, repetitions).seconds;
+  EXPECT_LT(again, model.near.busy);
+  EXPECT_GE(again, model.near.gap);
+}
+
+// Small messages in a row share packets, so their work grows with their size. A message that fills a packet
+// gains nothing from those before it.
+TEST(Simulator, AsManyMessagesAsFitIntoAPacketTravelTogether) {
+  const Topology apart = Topology::regular(2, 1);
+  CostModel model = clustered();
+  model.cores = 1;
+  model.hosts_per_machine = 2;
+  model.far.gap = model.far.busy / 10;
+  model.far.busy_byte = 0;
+  const auto again = [&](std::uint64_t bytes) {
+    Problem p = problem(CollectiveKind::broadcast, 2, bytes);
+    p.topology = &apart;
+    return simulate(*find_algorithm(p.kind, "binomial"), p, {}, model, 100).seconds;
+  };
+  EXPECT_LT(again(8), 0.2 * model.far.busy);
+  EXPECT_GT(again(360), 1.5 * again(8));
+  EXPECT_LT(again(360), model.far.busy);
+  EXPECT_GE(again(1448), 2 * model.far.busy);
+  EXPECT_NEAR(again(14480), again(1448), 0.1 * model.far.busy + 14480 * model.far.beta);
+}
+
 TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   constexpr double factor = 3.1;
   for (const auto& [hosts, ranks] : {std::pair(2, 2), {2, 4}, {3, 3}, {4, 4}, {8, 2}, {8, 8}}) {

@@ -30,15 +30,21 @@ TEST(Topology, Regular) {
   EXPECT_FALSE(Topology(std::vector<int>{0, 1, 0, 1}).regular());  // the ranks of a host are not consecutive
 }
 
+PeerInfo peer(std::string boot_id, std::uint64_t network) {
+  PeerInfo info;
+  info.boot_id = std::move(boot_id);
+  info.network_namespace = network;
+  return info;
+}
+
 TEST(Topology, AHostIsAKernelAndANetworkNamespace) {
-  const auto peer = [](std::string boot_id, std::uint64_t network) {
-    PeerInfo info;
-    info.boot_id = std::move(boot_id);
-    info.network_namespace = network;
-    return info;
-  };
   const std::vector<PeerInfo> peers = {peer("a", 1), peer("a", 2), peer("b", 1), peer("a", 1)};
   EXPECT_THAT(hosts_of(peers), ElementsAre(0, 1, 2, 0));
+}
+
+TEST(Topology, HostsWithTheSameKernelShareAMachine) {
+  EXPECT_EQ(hosts_per_machine(std::vector{peer("a", 1), peer("b", 2), peer("a", 1)}), 1);
+  EXPECT_EQ(hosts_per_machine(std::vector{peer("a", 1), peer("b", 2), peer("a", 3), peer("a", 4)}), 3);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "rendezvous/launch/environment.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "rendezvous/launch/slurm.h"
 
@@ -194,6 +195,40 @@ TEST(Environment, OpenMpi) {
   expect_launch(found({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}), 0, 1, "none");
 }
 
+const Environment mpirun = {{"OMPI_COMM_WORLD_RANK", "2"},
+                            {"OMPI_COMM_WORLD_SIZE", "4"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                            {"PMIX_RANK", "2"},
+                            {"PMIX_NAMESPACE", "1382088705"}};
+
+TEST(Environment, OpenMpiOnSeveralHosts) {
+  const Launch launch = found(with(mpirun, {{"PMIX_PREFIX", "/opt/ompi"},
+                                            {"OMPI_MCA_orte_precondition_transports", "ce77-9d8f"},
+                                            {"SLURM_JOB_ID", "1"},
+                                            {"SLURM_STEP_ID", "0"},
+                                            {"SLURM_PROCID", "1"},
+                                            {"SLURM_NTASKS", "2"}}));
+  expect_launch(launch, 2, 4, "the launcher's PMIx");
+  EXPECT_EQ(launch.source, "OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, PMIX_NAMESPACE");
+  EXPECT_EQ(launch.store.path, "/opt/ompi");
+  EXPECT_EQ(launch.launcher_key.reveal(), "ce77-9d8f");
+  // The user's settings take precedence, even if they are incomplete.
+  const Launch user = found(with(mpirun, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}}));
+  expect_launch(user, 2, 4, "tcp://m:5");
+  EXPECT_TRUE(user.launcher_key.empty());
+  EXPECT_SAYS(error(with(mpirun, {{"MASTER_ADDR", "m"}})), "MASTER_PORT");
+  // These variables are those of another process, or of a launcher without PMIx.
+  EXPECT_SAYS(error(with(mpirun, {{"PMIX_RANK", "0"}})), "MASTER_ADDR and MASTER_PORT are not");
+  EXPECT_SAYS(error(with(mpirun, {{"PMIX_NAMESPACE", ""}})), "mpirun -x MASTER_ADDR=HOST_OF_RANK_0");
+}
+
+TEST(Environment, OpenMpiOnOneHost) {
+  const Launch launch =
+      found(with(mpirun, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"XDG_RUNTIME_DIR", "/no/such/folder"}}));
+  expect_launch(launch, 2, 4, "file:///tmp/tutti-" + std::to_string(getuid()) + "-1382088705");
+  EXPECT_EQ(launch.local_world_size, 4);
+}
+
 TEST(Environment, Pmi) {
   expect_launch(found({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}}), 1,
                 2, "tcp://m:5");
@@ -211,14 +246,41 @@ TEST(Environment, Pmi) {
       0, 3, "file:///x");
   expect_launch(found({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}, {"PMI_FD", "7"}}), 0, 1, "none");
   EXPECT_SAYS(error(with(mpiexec, {{"PMI_FD", "x"}})), "PMI_FD is 'x'");
-  // In a Slurm step, the variables of Slurm are used, since srun may speak another PMI protocol.
-  EXPECT_EQ(found(with(mpiexec, {{"SLURM_STEP_ID", "0"},
-                                 {"SLURM_JOB_ID", "1"},
-                                 {"SLURM_PROCID", "1"},
-                                 {"SLURM_NTASKS", "2"},
-                                 {"SLURM_STEP_NODELIST", "n1"}}))
-                .store.host,
-            "n1");
+}
+
+const Environment step = {{"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "1"},
+                          {"SLURM_PROCID", "3"},  {"SLURM_NTASKS", "4"},
+                          {"SLURM_LOCALID", "1"}, {"SLURM_STEP_NODELIST", "n[03-04],m1"}};
+
+TEST(Environment, SlurmWithPmi) {
+  const Environment srun =
+      with(step, {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"PMI_FD", "10"}, {"PMI_JOBID", "77.1"}});
+  expect_launch(found(srun), 3, 4, "the launcher's PMI (descriptor 10)");
+  // These variables are those of an outer step.
+  const Launch inner = found(with(srun, {{"PMI_JOBID", "77.0"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}));
+  expect_launch(inner, 3, 4, "tcp://n03:" + std::to_string(slurm_port("77", "1")));
+  // mpiexec runs its own processes as a step, one on each host, so its ranks have other numbers than the
+  // step.
+  Environment mpiexec = with(srun, {{"PMI_RANK", "6"}, {"PMI_SIZE", "8"}, {"PMI_FD", "7"}});
+  mpiexec.erase("PMI_JOBID");
+  expect_launch(found(mpiexec), 6, 8, "the launcher's PMI (descriptor 7)");
+}
+
+TEST(Environment, SlurmWithPmix) {
+  const Environment srun = with(
+      step,
+      {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.77.1"}, {"SLURM_JOB_NODELIST", "n[03-04],m1"}});
+  const Launch launch = found(srun);
+  expect_launch(launch, 3, 4, "the launcher's PMIx");
+  EXPECT_FALSE(launch.store.fence_only);
+  EXPECT_TRUE(found(with(srun, {{"SLURM_JOB_NODELIST", "n[01-04],m1"}})).store.fence_only);
+  EXPECT_EQ(launch.local_rank, 1);
+  expect_launch(found(with(srun, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 3, 4, "tcp://m:5");
+  // These variables are those of an outer step, or of another rank.
+  for (const Environment& other :
+       {Environment{{"PMIX_NAMESPACE", "slurm.pmix.77.0"}}, {{"PMIX_RANK", "0"}}}) {
+    expect_launch(found(with(srun, other)), 3, 4, "tcp://n03:" + std::to_string(slurm_port("77", "1")));
+  }
 }
 
 TEST(Environment, Slurm) {
@@ -227,8 +289,6 @@ TEST(Environment, Slurm) {
                              {"SLURM_JOB_ID", "77"},
                              {"SLURM_STEP_NODELIST", "n[03-04],m1"}};
   expect_launch(found(batch), 0, 1, "none");  // outside a step
-  const Environment step =
-      with(batch, {{"SLURM_STEP_ID", "1"}, {"SLURM_PROCID", "3"}, {"SLURM_LOCALID", "1"}});
   const Launch launch = found(step);
   expect_launch(launch, 3, 4, "tcp://n03:" + std::to_string(slurm_port("77", "1")));
   EXPECT_EQ(launch.local_rank, 1);
@@ -237,17 +297,21 @@ TEST(Environment, Slurm) {
                 "tcp://n03:5");
   // The shell of `salloc` is such a step, and its programs are no ranks of the job.
   expect_launch(found(with(step, {{"SLURM_STEP_ID", "4294967290"}})), 0, 1, "none");
-  EXPECT_SAYS(
-      error(with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}})),
-      "SLURM_PROCID and SLURM_NTASKS are set but MASTER_ADDR is not (MASTER_ADDR=HOST_OF_RANK_0 srun");
-  expect_launch(found(with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}, {"MASTER_ADDR", "m1"}})), 3, 4,
-                "tcp://m1:" + std::to_string(slurm_port("77", "1")));
-  expect_launch(found(with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}, {"SLURM_STEP_NODELIST", "m1"}})), 3, 4,
-                "tcp://m1:" + std::to_string(slurm_port("77", "1")));
   expect_launch(found(with(step, {{"SLURM_STEP_NODELIST", ""},
                                   {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.9"},
                                   {"MASTER_PORT", "5"}})),
                 3, 4, "tcp://10.0.0.9:5");
+}
+
+TEST(Environment, SlurmWithRanksOnHostsThatTheUserChooses) {
+  const Environment chosen = with(step, {{"SLURM_DISTRIBUTION", "arbitrary"}});
+  EXPECT_SAYS(error(chosen), "MASTER_ADDR is not (MASTER_ADDR=HOST_OF_RANK_0 srun");
+  expect_launch(found(with(chosen, {{"MASTER_ADDR", "m"}})), 3, 4,
+                "tcp://m:" + std::to_string(slurm_port("77", "1")));
+  expect_launch(found(with(chosen, {{"SLURM_STEP_NODELIST", "m1"}, {"MASTER_PORT", "5"}})), 3, 4,
+                "tcp://m1:5");
+  expect_launch(found(with(step, {{"SLURM_DISTRIBUTION", "cyclic"}, {"MASTER_PORT", "5"}})), 3, 4,
+                "tcp://n03:5");
 }
 
 TEST(Environment, SlurmNodeLists) {

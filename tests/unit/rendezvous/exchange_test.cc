@@ -1,6 +1,7 @@
 #include "rendezvous/meeting/exchange.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <thread>
@@ -244,6 +245,24 @@ TEST(Exchange, VersionsThatDiffer) {
 }
 
 // Rank 0 arrives last and times out first. It reports the missing ranks to all.
+TEST(Exchange, WhatRankZeroDoesNotApproveFailsOnAllRanks) {
+  for (const bool single_use : {false, true}) {
+    MemoryStore store;
+    std::atomic<int> asked = 0;
+    ExchangeOptions options{.single_use = single_use};
+    options.approve = [&](const std::vector<PeerInfo>& ranks) {
+      ++asked;
+      return Status(Code::unreachable, "no road to " + ranks.back().host, ranks.back().rank);
+    };
+    for (const Outcome& outcome : meet(store, world_of(4), options)) {
+      EXPECT_EQ(outcome.status().code(), Code::unreachable);
+      EXPECT_EQ(outcome.status().peer(), 3);
+      EXPECT_SAYS(outcome.status().message(), "no road to host3");
+    }
+    EXPECT_EQ(asked, 1);
+  }
+}
+
 TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
   MemoryStore store;
   const std::vector<int> others{1, 3, 4, 6};

@@ -164,6 +164,19 @@ TEST_F(AgentCommand, NothingRemainsWhenItsGuardIsKilled) {
   expect_ended(worker);
 }
 
+TEST(AgentWithoutStdout, EndsAtOnce) {
+  const pid_t agent = fork();
+  ASSERT_GE(agent, 0);
+  if (agent == 0) {
+    close(STDOUT_FILENO);
+    _exit(agent_command({"--job", "5", "--call", "127.0.0.1:1"}));
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(agent, &status, 0), agent);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), exit_output_lost);
+}
+
 TEST(AgentOptions, TheCallAndTheJobAreRequired) {
   EXPECT_EQ(agent_command({"--call", "127.0.0.1:1"}), exit_usage);
   EXPECT_EQ(agent_command({"--job", "5"}), exit_usage);

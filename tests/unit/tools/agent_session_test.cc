@@ -1,7 +1,9 @@
 // Tests an agent's part of a job, for a launcher that the test plays.
 #include "tools/run/agent_session.h"
 
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -89,6 +91,7 @@ class AgentSessionTest : public testing::Test {
     ASSERT_GE(agent_, 0);
     if (agent_ == 0) {
       close(ends[0]);
+      dup2(open((folder_ / "stderr").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600), STDERR_FILENO);
       adopt_orphans();
       AgentSession session(meeting::Connection(Descriptor(ends[1])), [](auto) {});
       _exit(session.run());
@@ -138,12 +141,19 @@ class AgentSessionTest : public testing::Test {
     }
     EXPECT_EQ(agents_status(), exit_failure);
   }
+  // A launcher whose records the agent takes would also lose the agent, but when its lease has passed.
+  void expect_the_records_are_refused() {
+    expect_the_connection_ends();
+    std::ifstream file(folder_ / "stderr");
+    EXPECT_THAT(std::string(std::istreambuf_iterator<char>(file), {}), HasSubstr("makes no sense"));
+  }
   int agents_status() {
     int status = 0;
     EXPECT_GT(waitpid(std::exchange(agent_, -1), &status, 0), 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
+  const test::ScratchFolder folder_;
   pid_t agent_ = -1;
   test::PlayedLauncher launcher_;
   std::map<std::uint32_t, std::string> output_;
@@ -299,6 +309,18 @@ TEST_F(AgentSessionTest, TellsThatTheProgramIsMissing) {
   leave();
 }
 
+// A variable PATH would not help: the program has a path of its own.
+TEST_F(AgentSessionTest, TellsThatTheProgramIsMissingAtItsPath) {
+  start(with(start_record(""), [](auto& start) { start.set_program(0, "./no-such-program"); }));
+  const auto problem = receive_until(FromAgent::kProblem);
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->problem().text(),
+            "./no-such-program: not found; each host needs the program at the same path");
+  launcher_.send(stop_record(SIGTERM));
+  receive_until(FromAgent::kDone);
+  leave();
+}
+
 TEST_F(AgentSessionTest, TellsThatTheFolderIsMissing) {
   start(with(start_record("true"), [](auto& start) { start.set_folder("/no/such/folder"); }));
   const auto problem = receive_until(FromAgent::kProblem);
@@ -356,6 +378,8 @@ std::vector<std::vector<FromLauncher>> senseless_records() {
   no_signal.set_signal(0);
   FromLauncher meet_at_a_name;
   meet_at_a_name.mutable_meet()->add_peers("no.literal.address");
+  FromLauncher meet;
+  meet.mutable_meet();
   return {
       {run},
       {stop_record(SIGTERM)},
@@ -363,6 +387,7 @@ std::vector<std::vector<FromLauncher>> senseless_records() {
       {lease, stop_record(SIGTERM)},
       {lease, settle_record(1)},
       {lease, meet_at_a_name},
+      {lease, meet, meet},
       {lease, run, run},
       {lease, run, no_signal},
       {lease, run, stop_record(1000)},
@@ -375,6 +400,7 @@ std::vector<std::vector<FromLauncher>> senseless_records() {
       {lease, start_record("true", {1, 5})},
       {lease, with(run, [](auto& start) { start.clear_ranks(); })},
       {lease, with(run, [](auto& start) { start.clear_program(); })},
+      {lease, with(run, [](auto& start) { start.set_program(0, ""); })},
       {lease, with(run, [](auto& start) { start.set_binding(3); })},
       {lease, with(start_record("true", {1}), [](auto& start) { start.set_input(true); })},
   };
@@ -383,21 +409,21 @@ std::vector<std::vector<FromLauncher>> senseless_records() {
 TEST_P(SenselessRecords, EndTheConnection) {
   const auto sequences = senseless_records();
   for (const FromLauncher& record : sequences[static_cast<std::size_t>(GetParam())]) launcher_.send(record);
-  expect_the_connection_ends();
+  expect_the_records_are_refused();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SenselessRecords,
                          testing::Range(0, static_cast<int>(senseless_records().size())));
 
 TEST_F(AgentSessionTest, BytesThatAreNoRecordEndTheConnection) {
-  launcher_.send_frame("\xff\xff\xff");
-  expect_the_connection_ends();
+  launcher_.send_frame(lease_record(1min).SerializeAsString() + "\xff");  // the beginning makes sense
+  expect_the_records_are_refused();
 }
 
 TEST_F(AgentSessionTest, ARecordOfAnUnknownKindEndsTheConnection) {
   launcher_.send(lease_record(1min));
   launcher_.send_frame("\xa0\x06\x01");  // field 100
-  expect_the_connection_ends();
+  expect_the_records_are_refused();
 }
 
 }  // namespace

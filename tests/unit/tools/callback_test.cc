@@ -59,7 +59,7 @@ class CallbackTest : public testing::Test {
   void SetUp() override { open({literal("127.0.0.1")}); }
 
   void open(const std::vector<SocketAddress>& addresses, std::optional<PortRange> ports = {}) {
-    auto opened = Callback::open(loop_, addresses, "a job", on_agent(), ports);
+    auto opened = Callback::open(loop_, addresses, "a job", on_agent(), {.ports = ports, .proof_limit = 1h});
     ASSERT_TRUE(opened.ok()) << opened.status().to_string();
     callback_ = *std::move(opened);
   }
@@ -383,7 +383,7 @@ TEST_F(CallbackTest, ListensOnPortsOfTheRange) {
   EXPECT_GE(port, first);
   EXPECT_LE(port, last);
   const std::array address = {literal("127.0.0.1")};
-  const auto second = Callback::open(loop_, address, "a job", on_agent(), PortRange{port, port});
+  const auto second = Callback::open(loop_, address, "a job", on_agent(), {.ports = PortRange{port, port}});
   EXPECT_EQ(second.status().code(), Code::resource_exhausted);
   EXPECT_THAT(second.status().message(), HasSubstr("TUTTI_PORT_RANGE"));
   // The second address has its own port where the port of the first is taken.

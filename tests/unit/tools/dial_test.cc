@@ -31,6 +31,7 @@ TEST(Dial, SaysWhyEachEndpointHasFailed) {
   EXPECT_EQ(why.code(), Code::timeout);
   for (const std::string& endpoint : closed)
     EXPECT_THAT(why.message(), HasSubstr(endpoint + ": Connection refused"));
+  EXPECT_THAT(why.message(), HasSubstr("--call-back ADDRESS"));
   EXPECT_THAT(why.message(), Not(HasSubstr(unused_secret)));
 }
 

@@ -34,8 +34,9 @@ class DoctorResponder : public testing::Test {
   }
 
   // Returns a connection on which nothing has been sent yet.
-  TestSocket connect() const {
-    const SocketAddress address = *parse_address(target_.address, target_.port);
+  TestSocket connect() const { return connect(target_); }
+  static TestSocket connect(const Target& target) {
+    const SocketAddress address = *parse_address(target.address, target.port);
     Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(socket.get(), address.raw(), address.length), 0);
     fcntl(socket.get(), F_SETFL, O_NONBLOCK);
@@ -98,6 +99,20 @@ TEST_F(DoctorResponder, ServesOthersWhileStrangersAreSilent) {
   std::vector<TestSocket> strangers;
   for (int i = 0; i < 10; ++i) strangers.push_back(connect());
   EXPECT_EQ(test_paths({target_}, pass).at(0).outcome, Outcome::reached);
+}
+
+// A listener whose queue is full drops the first packets of further connections.
+TEST_F(DoctorResponder, IsMeasuredIfAnotherAddressIsSilent) {
+  const Descriptor silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  SocketAddress address = *parse_address(loopback_address, 0);
+  ASSERT_EQ(bind(silent.get(), address.raw(), address.length), 0);
+  ASSERT_EQ(listen(silent.get(), 0), 0);
+  ASSERT_EQ(getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length), 0);
+  const Target other{.host = 7, .address = loopback_address, .port = address.port()};
+  const TestSocket only = connect(other);
+  const std::vector<Path> paths = test_paths({other, target_}, pass);
+  EXPECT_EQ(paths.at(0).outcome, Outcome::timed_out);
+  EXPECT_EQ(paths.at(1).outcome, Outcome::reached) << paths.at(1).error;
 }
 
 TEST(DoctorPath, ThatIsClosedSaysWhy) {

@@ -1,5 +1,8 @@
 #include "tools/run/progress.h"
 
+#include <thread>
+
+#include <asio/post.hpp>
 #include <gtest/gtest.h>
 
 namespace tutti::tools {
@@ -23,6 +26,19 @@ TEST(Progress, OfManyHostsItNamesTen) {
   const std::string report = progress_report(state, 4s);
   EXPECT_NE(report.find("\n  n9: ssh is running\n  and 3 more"), report.npos) << report;
   EXPECT_EQ(report.find("n10"), report.npos) << report;
+}
+
+// A report that is due when the launcher gives up must not follow the error.
+TEST(Progress, IsSilentOnceItWasStopped) {
+  asio::io_context io{1};
+  int notes = 0;
+  Progress progress(
+      io, [] { return Progress::State{.hosts = 1, .missing = {}}; }, [&](const auto&) { ++notes; });
+  progress.start();
+  std::this_thread::sleep_for(2100ms);  // the first report is due
+  asio::post(io, [&] { progress.stop(); });
+  io.run_for(100ms);
+  EXPECT_EQ(notes, 0);
 }
 
 }  // namespace

@@ -84,6 +84,12 @@ FromAgent taken_record() {
   return record;
 }
 
+FromAgent settled_record() {
+  FromAgent record;
+  record.set_settled(1);
+  return record;
+}
+
 FromLauncher start_record() {
   FromLauncher record;
   record.mutable_start();
@@ -129,6 +135,7 @@ class RemoteAgentTest : public testing::Test, private RemoteAgentEvents {
     played_.send(started_record());
     expect("started");
   }
+  void expect_lost_by_nonsense() { expect("lost: its agent has sent something that makes no sense"); }
   // Waits until the launcher hears this next.
   void expect(const std::string& line) {
     const Deadline deadline = Deadline::after(test::ample);
@@ -190,6 +197,22 @@ TEST_F(RemoteAgentTest, AnotherBuildIsAProblem) {
          " (build 77ab01cd99e2), this machine ");
 }
 
+TEST_F(RemoteAgentTest, ANumberOfProcessorsThatMakesNoSenseIsAProblem) {
+  call_back();
+  FromAgent hello = hello_record();
+  hello.mutable_hello()->set_processors(0);
+  played_.send(hello);
+  expect("problem 1: host beta: its agent has sent something that makes no sense");
+}
+
+TEST_F(RemoteAgentTest, TheBuildOfAnAgentControlsNoTerminal) {
+  call_back();
+  FromAgent hello = hello_record();
+  hello.mutable_hello()->set_build("\x1b[2J");
+  played_.send(hello);
+  expect("(build \\x1b[2J)");
+}
+
 TEST_F(RemoteAgentTest, TextsOfAnAgentControlNoTerminal) {
   come_up();
   agent_->run(start_record());
@@ -246,10 +269,12 @@ std::vector<std::vector<FromAgent>> senseless_reports() {
       {exit_record(0)},
       {exit_record(2), exit_record(2)},
       {exit_record(2, 1000)},
+      {exit_record(2, -1)},
+      {exit_record(2, 0, 128)},
       {exit_record(2, 0, -1)},
       {exit_record(2), done_record()},  // rank 3 lives
-      {problem_record(0, "nothing")},
-      {problem_record(1000, "x")},
+      {exit_record(2), exit_record(3), done_record(), done_record()},
+      {problem_record(1, "too late")},
       {taken_record()},  // rank 0 is on another host
       {FromAgent()},
   };
@@ -275,10 +300,17 @@ TEST_P(SenselessReports, LoseTheHost) {
 INSTANTIATE_TEST_SUITE_P(All, SenselessReports,
                          testing::Range(0, static_cast<int>(senseless_reports().size())));
 
+TEST_F(RemoteAgentTest, ARecordThatMakesSenseOnlyAtItsBeginningLosesTheHost) {
+  start_ranks();
+  played_.send_frame(exit_record(2).SerializeAsString() + "\xff");
+  expect_lost_by_nonsense();
+}
+
 class SenselessMeetings : public RemoteAgentTest, public testing::WithParamInterface<int> {};
 
 std::vector<FromAgent> senseless_meetings() {
-  return {met_record("no.literal.address"), met_record("10.0.0.7", 0), met_record("10.0.0.7", 65536)};
+  return {met_record("no.literal.address"), met_record("10.0.0.7", 0), met_record("10.0.0.7", 65536),
+          problem_record(0, "nothing"), problem_record(1000, "x")};
 }
 
 TEST_P(SenselessMeetings, LoseTheHost) {
@@ -288,10 +320,26 @@ TEST_P(SenselessMeetings, LoseTheHost) {
   agent_->meet(meet);
   const auto records = senseless_meetings();
   played_.send(records[static_cast<std::size_t>(GetParam())]);
-  expect("lost: its agent has sent something that makes no sense");
+  expect_lost_by_nonsense();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SenselessMeetings, testing::Range(0, 3));
+INSTANTIATE_TEST_SUITE_P(All, SenselessMeetings, testing::Range(0, 5));
+
+// Nothing but a hello may come before the launcher has asked for anything.
+class EarlyReports : public RemoteAgentTest, public testing::WithParamInterface<int> {};
+
+std::vector<FromAgent> early_reports() {
+  return {met_record(),  started_record(), output_record(2, "x"), exit_record(2),
+          done_record(), taken_record(),   settled_record(),      problem_record(1, "x")};
+}
+
+TEST_P(EarlyReports, LoseTheHost) {
+  come_up();
+  played_.send(early_reports()[static_cast<std::size_t>(GetParam())]);
+  expect_lost_by_nonsense();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EarlyReports, testing::Range(0, static_cast<int>(early_reports().size())));
 
 }  // namespace
 }  // namespace tutti::tools

@@ -31,7 +31,8 @@ Translation translated(const Arguments& words) {
 
 Status problem_with(const Arguments& words) { return translate(words, has_value).status(); }
 
-// Each spelling is followed by what it is here. The spellings have one dash; they work with two dashes, too.
+// Each case has options of another launcher, and then the options of `tutti run` for which they stand. The
+// other launcher's options have one dash here; they work with two dashes, too.
 TEST(Spellings, OfMpirunHydraAndHorovodrun) {
   const std::pair<Arguments, Arguments> cases[] = {
       {{"-n", "4"}, {"-n", "4"}},

@@ -253,6 +253,30 @@ TEST_F(CudaTest, BrokenDeviceFailsEverything) {
   const Device::Current again(*device);
 }
 
+// A reset waits for streams that have been destroyed. Otherwise they would go on when the devices work again,
+// in memory that may be free.
+TEST_F(CudaTest, AResetWaitsForWorkOnBrokenDevices) {
+  const auto device = open();
+  const Device::Current current(*device);
+  struct Progress {
+    std::atomic<bool> begun{false}, ended{false};
+  } progress;
+  {
+    const auto stream = Stream::create(*device).take();
+    const auto work = [](void* data) {
+      auto* const of = static_cast<Progress*>(data);
+      of->begun = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      of->ended = true;
+    };
+    ASSERT_EQ(cuLaunchHostFunc(stream->handle(), work, &progress), success);
+    while (!progress.begun) std::this_thread::yield();
+    fake_cuda_break(700);
+  }
+  fake_cuda_reset(2);
+  EXPECT_TRUE(progress.ended);
+}
+
 // A query of an event is forbidden while another thread captures a stream in the global mode. A `Current`
 // allows it.
 TEST_F(CudaTest, CurrentDoesNotDisturbCaptures) {

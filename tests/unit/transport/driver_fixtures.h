@@ -93,12 +93,16 @@ class Polled final : public Pollable {
     EXPECT_TRUE(asleep);
     asleep = false;
   }
+  bool expects_memory() const override { return memory; }
+  bool expects_descriptors() const override { return descriptors; }
   Deadline next_deadline() const override { return deadline; }
 
   std::atomic<int> passes{0};
   std::function<bool()> on_poll, work_left;
   Deadline deadline = Deadline::never();  // only the driving thread uses it
   bool asleep = false;
+  bool memory = false;  // whether it waits for a change in memory
+  bool descriptors = false;
 
  private:
   Driver& driver_;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -240,6 +241,40 @@ TEST(DriverPost, IsNotLostWhileTheBatonChangesHands) {
   over = true;
   churn.join();
   EXPECT_EQ(ran.load(), posts);
+}
+
+// Returns the largest number of passes that a waiter makes until it notices a byte, if an object waits for a
+// change in memory. `descriptors` says whether an object also expects data at descriptors.
+int passes_until_noticed(bool descriptors) {
+  DriverOptions options = without_background();
+  options.spin = 0ns;
+  Driver driver{options};
+  Pipe pipe(driver);
+  Polled polled(driver);
+  Flag done{0};
+  polled.memory = true;
+  polled.descriptors = descriptors;
+  constexpr int bytes = 200;
+  constexpr int pause = 21;  // passes between two bytes, which is no multiple of the passes between two looks
+  int written_at = 0, most = 0;
+  polled.on_poll = [&] {
+    if (polled.passes.load() - written_at < pause || pipe.received.load() == bytes) return false;
+    written_at = polled.passes.load();
+    pipe.write_byte();
+    return false;
+  };
+  pipe.then = [&] {
+    most = std::max(most, polled.passes.load() - written_at);
+    if (pipe.received.load() == bytes) set(driver, done);
+  };
+  polled.deadline = Deadline::after(0ns);  // the driver does not sleep for long
+  EXPECT_TRUE(driver.wait(done, soon()));
+  return most;
+}
+
+TEST(Driver, AsksTheKernelLessOftenWhileItWaitsForMemory) {
+  EXPECT_LE(passes_until_noticed(true), 1);
+  EXPECT_LE(passes_until_noticed(false), 16);
 }
 
 }  // namespace

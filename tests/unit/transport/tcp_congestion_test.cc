@@ -1,8 +1,13 @@
 #include <fstream>
+#include <iterator>
 #include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
+#include <tutti/log.h>
+
+#include "tests/support/scratch_folder.h"
 #include "tests/unit/transport/tcp_world.h"
 #include "transport/tcp/congestion.h"
 
@@ -51,6 +56,25 @@ TEST(TcpCongestion, IsTheSystemsIfTheUserSaysSo) {
 TEST(TcpCongestion, IsTheSystemsIfTheKernelRefuses) {
   const std::string name = of_the_system();
   EXPECT_EQ(after_an_exchange("no such thing"), (std::multiset<std::string>{name, name}));
+}
+
+// Returns what the log says about a setting.
+std::string log_about(const std::string& setting) {
+  const test::ScratchFolder folder;
+  const std::string file = folder.path() + "/log";
+  EXPECT_TRUE(log::configure(log::Level::warn, file).ok());
+  const Congestion congestion(setting);
+  EXPECT_TRUE(log::configure(log::Level::warn).ok());
+  std::ifstream input(file);
+  return {std::istreambuf_iterator<char>(input), {}};
+}
+
+TEST(TcpCongestion, ThatTheKernelRefusesIsWarnedOf) {
+  EXPECT_NE(log_about("no such thing").find("'no such thing' (TUTTI_TCP_CONGESTION): No such file"),
+            std::string::npos);
+  for (const std::string& known : {std::string(), std::string("system"), of_the_system()}) {
+    EXPECT_EQ(log_about(known), "") << known;
+  }
 }
 
 TEST(TcpCongestion, FollowsTheAddressWhereNothingIsSaid) {

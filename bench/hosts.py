@@ -1,0 +1,123 @@
+"""Makes hosts for measurements across hosts: network namespaces on this machine, joined by a bridge.
+
+Each host has an address and, for every command, a UTS namespace with a host name of its own. A library that decides by
+host name or by network namespace who shares memory therefore uses the bridge between two hosts.
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ON_HOST = Path(__file__).resolve().parent / "on_host.sh"
+END_S = 60  # seconds in which the processes of a host must end after SIGKILL
+
+
+class HostsError(Exception):
+    pass
+
+
+def _ip(*words):
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise HostsError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+
+
+def _identity(path):
+    """Returns what identifies the namespace that a file stands for, or None if there is no such file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+class NetworkHosts:
+    """Network namespaces that act as hosts. The bridge is in one more namespace, so nothing outside of these namespaces
+    is touched. Making them takes root's rights. Use it in a `with` statement, which removes them in the end."""
+
+    def __init__(self, count):
+        self.count = count
+        self.prefix = f"tutti-bench-{os.getpid()}"
+
+    def __enter__(self):
+        # A bench that is ended by a signal must remove its hosts, too.
+        self.earlier_handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        try:
+            self._make()
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._remove()
+        signal.signal(signal.SIGTERM, self.earlier_handler)
+
+    def address(self, host):
+        return f"10.204.0.{host + 1}"
+
+    def on(self, host, command):
+        """Returns the command that runs `command` on a host."""
+        return [str(ON_HOST), "--words", self.prefix, self.address(host), *command]
+
+    def agent(self):
+        """Returns a command that takes a host's address and words, as ssh does, and runs the words there by a shell."""
+        return f"{ON_HOST} --shell {self.prefix}"
+
+    def hosts_with_slots(self, hosts, slots):
+        """Returns the list of the first `hosts` hosts in the form that mpirun and `tutti run` know: a:2,b:2."""
+        return ",".join(f"{self.address(host)}:{slots}" for host in range(hosts))
+
+    def kill_all(self):
+        """Ends all processes on the hosts. One of them may start another one meanwhile, so this takes several rounds."""
+        end = time.monotonic() + END_S
+        while time.monotonic() < end:
+            pids = self._pids()
+            if not pids:
+                return
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.01)
+
+    def _name(self, host):
+        return f"{self.prefix}-{host + 1}"
+
+    def _hub(self):
+        return f"{self.prefix}-hub"
+
+    def _make(self):
+        hub = self._hub()
+        for name in (hub, *map(self._name, range(self.count))):
+            _ip("netns", "add", name)
+        _ip("-n", hub, "link", "add", "switch", "type", "bridge")
+        _ip("-n", hub, "link", "set", "switch", "up")
+        for host in range(self.count):
+            name = self._name(host)
+            _ip("-n", name, "link", "set", "lo", "up")
+            _ip("-n", hub, "link", "add", f"port{host}", "type", "veth", "peer", "name", "eth0", "netns", name)
+            _ip("-n", hub, "link", "set", f"port{host}", "master", "switch", "up")
+            _ip("-n", name, "addr", "add", f"{self.address(host)}/24", "dev", "eth0")
+            _ip("-n", name, "link", "set", "eth0", "up")
+
+    def _remove(self):
+        self.kill_all()
+        for name in (*map(self._name, range(self.count)), self._hub()):
+            if Path("/run/netns", name).exists():
+                _ip("netns", "del", name)
+
+    def _pids(self):
+        ours = {_identity(f"/run/netns/{self._name(host)}") for host in range(self.count)} - {None}
+        return [int(entry.name) for entry in Path("/proc").iterdir()
+                if entry.name.isdigit() and _identity(entry / "ns/net") in ours]
+
+    def sent_bytes(self, host):
+        """Returns how many bytes a host has sent to other hosts so far."""
+        table = subprocess.run(["ip", "netns", "exec", self._name(host), "cat", "/proc/net/dev"], capture_output=True,
+                               text=True, check=True).stdout
+        card = next(line.split(":", 1)[1].split() for line in table.splitlines() if line.strip().startswith("eth0:"))
+        return int(card[8])

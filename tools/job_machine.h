@@ -1,0 +1,27 @@
+#pragma once
+
+#include "collectives/schedule/cost_model.h"
+#include "collectives/schedule/topology.h"
+
+namespace tutti::tools {
+
+// `JobMachine` is what a rank knows of the hosts on which its job runs. The costs and the topology are equal
+// on all ranks.
+struct JobMachine {
+  int rank = 0;
+  CostModel model;
+  Topology topology;
+};
+
+// Makes this process a rank of the job that `tutti run` has started, and measures the costs of messages
+// together with the other ranks. Several measurements are made, and the middle one of each class of
+// connection counts. Throws `Error` if the ranks cannot meet.
+JobMachine measure_job();
+
+// Returns whether messages over `link` take less time than those over `other`.
+bool is_faster(const LinkCost& link, const LinkCost& other);
+
+// The number of measurements of which one counts.
+inline constexpr int measurements = 5;
+
+}  // namespace tutti::tools
