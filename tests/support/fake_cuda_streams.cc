@@ -144,7 +144,7 @@ Outcome cuEventCreate(EventHandle* handle, unsigned) {
 }
 
 Outcome cuEventDestroy_v2(EventHandle event) {
-  FAKE_CUDA_REQUIRE(FakeMachine::current() != nullptr, invalid_context);
+  FAKE_CUDA_REQUIRE(FakeMachine::current() != nullptr || machine().broken != success, invalid_context);
   const std::lock_guard lock(machine().mutex);
   return machine().events.erase(event) == 1 ? success : tutti::test::invalid_handle;
 }
