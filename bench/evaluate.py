@@ -33,7 +33,7 @@ class Verdict:
     found: str
     passed: object  # True, False, or None if nothing was measured
     failing: list = field(default_factory=list)  # (cell, peer, Estimate)
-    doubtful: bool = False  # the medians alone fail the bar; a pass is then due to wide intervals
+    doubtful: bool = False  # by the medians, it would fail; if it passes, only because intervals are wide
 
 
 def short(value):

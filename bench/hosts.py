@@ -1,7 +1,7 @@
 """Makes hosts for measurements across hosts: network namespaces on this machine, joined by a bridge.
 
-Each host has an address and, for every command, a UTS namespace with a host name of its own. A library that decides by
-host name or by network namespace who shares memory therefore uses the bridge between two hosts.
+Each host has an address and a host name of its own. (Each command runs in a new UTS namespace, in which that name is set.) A
+library that decides by host name or by network namespace who shares memory therefore uses the bridge between two hosts.
 """
 import os
 import signal

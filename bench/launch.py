@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 QUIET_PCT = 10  # the machine is quiet if other processes use less than this
-TERMINATE_S = 3  # at most so many seconds lie between SIGTERM and SIGKILL
+TERMINATE_S = 3  # at most this many seconds pass between SIGTERM and SIGKILL
 PR_SET_CHILD_SUBREAPER = 36  # an option of prctl
 
 
@@ -76,8 +76,9 @@ def _descendants(pids):
 
 
 def _end(processes):
-    """Ends `processes` by SIGTERM. When they have ended, and after TERMINATE_S at the latest, kills those of them and of
-    their descendants that still run."""
+    """Sends SIGTERM to `processes`, and waits at most TERMINATE_S for their end. Then kills whichever of them and of their
+    descendants still run.
+    """
     ours = _descendants([process.pid for process in processes])
     for process in processes:
         process.terminate()

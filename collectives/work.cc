@@ -89,14 +89,20 @@ bool Work::wait_for(std::chrono::nanoseconds timeout) {
   return true;
 }
 
-// This thread drives during the call, so that no other thread can end the operation meanwhile.
+// This thread drives first, so that no other thread can end the operation meanwhile. Then it lets others
+// drive: if the stream has no room for more work, it may get some only when an operation has ended.
 void Work::wait_on(void* stream) {
   if (operation_ == nullptr) return;
   Driver& driver = operation_->engine().driver;
   if (driver.forked()) throw Error(forked_child().with_context(operation_->describe()));
   std::optional<DriverGuard> guard;
   if (!driver.driven_by_this_thread()) guard.emplace(driver);
-  throw_if_failed(operation_->wait_on(stream));
+  const Result<StreamWait> found = operation_->wait_on(stream);
+  guard.reset();
+  throw_if_failed(found.status());
+  const StreamWait& wait = *found;
+  const Status added = wait ? wait() : Status();
+  if (!added.ok()) throw Error(added.with_context(operation_->describe() + ": wait_on"));
 }
 
 bool Work::done() const { return operation_ == nullptr || operation_->is_done(); }

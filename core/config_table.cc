@@ -34,8 +34,8 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_TOKEN_FILE", .member = &Config::token_file, .default_value = "",
      .meaning = "A file whose first line is the token, in place of TUTTI_TOKEN."},
     {.name = "TUTTI_TLS", .member = &Config::tls, .default_value = "0",
-     .meaning = "Whether connections are encrypted by TLS 1.3, with keys made of the token or by the certificates "
-                "below. Memory that the ranks of a host share is not encrypted.",
+     .meaning = "Whether connections are encrypted by TLS 1.3, with keys derived from the token or with the "
+                "certificates below. Memory that the ranks of a host share is not encrypted.",
      .shapes_wire = true},
     {.name = "TUTTI_TLS_CERT", .member = &Config::tls_cert, .default_value = "",
      .meaning = "For TUTTI_TLS: this process's certificate and its chain, a PEM file."},
@@ -107,8 +107,8 @@ constexpr Config::Variable table[] = {
                 "each network interface in use.",
      .most = 16},
     {.name = "TUTTI_SPIN", .member = &Config::spin, .default_value = "50us",
-     .meaning = "How long a waiting thread polls before it sleeps. On hosts with more ranks than cores threads never "
-                "poll."},
+     .meaning = "How long a waiting thread spins before it gives way to others and then sleeps. On hosts with more "
+                "ranks than cores, threads do not spin."},
     {.name = "TUTTI_FRAGMENT", .member = &Config::fragment, .default_value = "128K",
      .meaning = "The largest piece in which a message's payload travels. Of two processes, the smaller value counts.",
      .least = 1024, .most = 128 * 1024},

@@ -14,7 +14,8 @@
 
 namespace tutti {
 
-// A `Composite` is a user's call that consists of several collectives.
+// A `Composite` consists of several collectives. It is a call of the user or, as `offload`, an agreement of
+// the ranks about calls that a library carries out.
 enum class Composite : std::uint8_t { none, init, split, allocate, group, offload };
 
 // A `Fingerprint` describes a call. It must be equal on all ranks of a collective. Every message header

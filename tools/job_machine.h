@@ -21,7 +21,7 @@ JobMachine measure_job();
 // Returns whether messages over `link` take less time than those over `other`.
 bool is_faster(const LinkCost& link, const LinkCost& other);
 
-// The number of measurements of which one counts.
+// The costs are measured this often.
 inline constexpr int measurements = 5;
 
 }  // namespace tutti::tools

@@ -38,8 +38,9 @@ class Arguments {
 //   computed from the vector's real size.
 // - Every element on every rank is verified before and after timing. No line is printed for a wrong result.
 // - After a warm-up, batches of K operations in a row are measured, with a barrier before each batch. K is
-//   chosen so that a batch takes about 2 ms. The time of a batch is the mean over its operations, on the
-//   slowest rank. Each line has the minimum, median and 99th percentile over the batches.
+//   chosen from 1 to 1000 so that a batch takes about 2 ms, if possible. The time of a batch is the mean over
+//   its operations, on the slowest rank. Each line has the minimum, median and 99th percentile over the
+//   batches.
 // - Operations are out of place where the library can do so, with the same two buffers for all sizes. The
 //   buffers are in ordinary page-aligned memory, unless `Peer::allocate` returns other memory.
 // - Bandwidth counts GB of 1e9 bytes. The time of a ping-pong is half the round trip.

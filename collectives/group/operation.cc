@@ -141,8 +141,11 @@ void Operation::cancel(const Status& why) {
   }
 }
 
-Status Operation::wait_on(void* stream) {
-  return is_done() ? status_ : execution->wait_on(stream).with_context(describe() + ": wait_on");
+Result<StreamWait> Operation::wait_on(void* stream) {
+  if (is_done()) return status_.ok() ? Result<StreamWait>(StreamWait()) : status_;
+  Result<StreamWait> found = execution->wait_on(stream);
+  if (!found.ok()) return found.status().with_context(describe() + ": wait_on");
+  return found;
 }
 
 void Operation::bind(Mesh& mesh) {

@@ -85,9 +85,9 @@ class Operation {
   }
   // Gives the operation up. It ends once nothing touches its memory any more, possibly before this returns.
   void cancel(const Status& why);
-  // Makes a stream wait for the operation. Errors: unsupported if no library carries out the operation; the
-  // operation's own error if it has failed.
-  Status wait_on(void* stream);
+  // Returns what makes a stream wait for the operation. It is empty if the operation has ended. Errors:
+  // unsupported if no library carries out the operation; the operation's own error if it has failed.
+  Result<StreamWait> wait_on(void* stream);
   // Returns the world ranks that the operation waits for.
   std::vector<int> awaited() const { return executing ? execution->awaited() : std::vector<int>(); }
 

@@ -5,6 +5,8 @@
 
 #include <tutti/status.h>
 
+#include "transport/offload/stream_wait.h"
+
 namespace tutti {
 
 struct RunBinding;
@@ -24,9 +26,9 @@ class Execution {
   virtual std::vector<int> awaited() const = 0;
   // Returns the name of the library that the execution waits for; empty if it waits for none.
   virtual std::string_view awaited_library() const { return {}; }
-  // Makes a stream wait for the library that carries out the operation. Errors: unsupported, if no library
-  // does.
-  virtual Status wait_on(void*) {
+  // Returns what makes a stream wait for the library that carries out the operation. Errors: unsupported, if
+  // no library does.
+  virtual Result<StreamWait> wait_on(void*) {
     return Status(Code::unsupported, "no library carries out the call, so no stream can wait for it");
   }
   // Returns whether the execution fails by itself if a rank that it awaits leaves.

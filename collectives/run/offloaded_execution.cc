@@ -118,10 +118,11 @@ std::string_view OffloadedExecution::awaited_library() const {
 
 // There may be no session yet: a communicator's first call can fail before the session is opened, and
 // `wait_on` can be called before that call has ended.
-Status OffloadedExecution::wait_on(void* stream) {
+Result<StreamWait> OffloadedExecution::wait_on(void* stream) {
   if (library_ == nullptr) return Execution::wait_on(stream);
-  if (library_over_ || library_->session == nullptr) return cancelled_ ? why_ : library_status_;
-  return library_->session->wait_on(call_, stream);
+  if (!library_over_ && library_->session != nullptr) return library_->session->wait_on(call_, stream);
+  const Status& ended = cancelled_ ? why_ : library_status_;
+  return ended.ok() ? Result<StreamWait>(StreamWait()) : ended;
 }
 
 }  // namespace tutti

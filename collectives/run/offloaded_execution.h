@@ -57,7 +57,7 @@ class OffloadedExecution final : public Execution {
   void cancel(const Status& why) override;
   std::vector<int> awaited() const override;
   std::string_view awaited_library() const override;
-  Status wait_on(void* stream) override;
+  Result<StreamWait> wait_on(void* stream) override;
 
  private:
   struct LibraryCall : OffloadCall {

@@ -31,8 +31,8 @@ namespace tutti {
 // Source: the PMIx standard, version 4.1, and OpenPMIx.
 class PmixClient {
  public:
-  // `libraries` are the names under which to look for PMIx. `rank` is the rank that this process has by the
-  // launcher's other variables. Nothing is loaded yet.
+  // `libraries` are the names under which to look for PMIx. `rank` is the rank of this process
+  // according to the launcher's variables. Nothing is loaded yet.
   PmixClient(std::vector<std::string> libraries, int rank);
   ~PmixClient();
   PmixClient(const PmixClient&) = delete;

@@ -21,15 +21,15 @@ class SessionFile final : public Announcer {
   SessionFile(const SessionFile&) = delete;
   SessionFile& operator=(const SessionFile&) = delete;
 
-  // Writes the file, with mode 0600. Replaces a file at the path only if it is ours, and is empty or a
-  // session. Otherwise fails with `invalid_argument`, which names the path and says why the file cannot be
+  // Writes the file, with mode 0600. Replaces a file at the path only if it is ours (see
+  // `read`). Otherwise fails with `invalid_argument`, which names the path and says why the file cannot be
   // written, or what else is at the path.
   Status publish(const Secret& text, Deadline deadline) override;
   // Fails with `unreachable` if there is no file. Fails with `invalid_argument` if the path is a folder, its
   // folder does not exist, or the file is not ours; then waiting does not help. A file is not ours if its
-  // owner is neither this user nor root, if others have rights to it, if it is a link or not a regular file,
-  // or if its content does not begin like a session. So another user cannot lead us to a store of theirs, and
-  // files with other data are kept.
+  // owner is neither this user nor root, or if it is a link or not a regular file. Unless it is empty, it is
+  // also not ours if others have rights to it, or if its content does not begin like a session. So another
+  // user cannot lead us to a store of theirs, and files with other data are kept.
   Result<Secret> read(Deadline deadline) override;
   // Publishes the file again if it has vanished. An earlier run that ends late may remove our file instead of
   // its own.

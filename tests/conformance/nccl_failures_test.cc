@@ -1,5 +1,4 @@
-// Tests what a failure of NCCL leaves alone: ranks that live, other communicators, and the resources of the
-// process.
+// Tests that a failure of NCCL does no harm to ranks that live, or to other communicators, and leaks nothing.
 
 #include <atomic>
 #include <barrier>
@@ -24,8 +23,8 @@ using testing::HasSubstr;
 
 class NcclFailure : public NcclWorld {};
 
-// Rank 2 fails. The NCCL of rank 0 notices it before tutti does: when a call begins or, if the call has an
-// operation of its own, when that is destroyed. The next call gets the same error.
+// Rank 2 fails. The NCCL of rank 0 notices it before tutti does: when a call begins or, for a premultiplied
+// sum, when NCCL's reduction operator for the call is destroyed. The next call gets the same error.
 TEST_F(NcclFailure, ARemoteErrorDoesNotHideItsCause) {
   for (const ReduceOp& op : {ReduceOp(ReduceOp::sum), ReduceOp::premultiplied_sum(2)}) {
     for (const int queries : {0, 1}) {
@@ -58,7 +57,7 @@ TEST_F(NcclFailure, ARemoteErrorDoesNotHideItsCause) {
 }
 
 // 64 groups of a communicator are in its stream, so the next one is postponed. NCCL refuses it when its turn
-// comes. Then the groups of two other communicators must not be launched at the same time.
+// comes. While another communicator's group is being launched, this must not let a third one launch its own.
 TEST_F(NcclFailure, AnErrorOfAPostponedCallEndsNoOtherCommunicator) {
   Cluster ranks(1, options());
   ranks.run([](Communicator& comm) {

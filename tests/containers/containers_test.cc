@@ -58,6 +58,16 @@ class Containers : public testing::Test {
                             Words{"tutti", program, "--rank", std::to_string(rank), "--world-size", "2",
                                   "--init-method", url, "--backend", "tutti"});
   }
+  // Waits until the container NAME of `client`, on host 0, runs.
+  void wait_until_running(Process& client, const std::string& name) {
+    const Words inspect = {"inspect", "--format", "{{.State.Running}}", name};
+    for (std::string running; running != "true\n";) {
+      ASSERT_EQ(client.wait(std::chrono::milliseconds(100)), std::nullopt) << client.report();
+      Process& inspector = docker(0, inspect);
+      inspector.wait();
+      running = inspector.out();
+    }
+  }
   // Writes a file that only the image's user can read, and returns its path.
   std::string secret(const std::string& name, const std::string& text) const {
     const std::string path = folder_ / name;
@@ -135,7 +145,11 @@ TEST_F(Containers, WithNetworksOfTheirOwnUseTcp) {
   const std::string url = "tcp://10.204.0.10:29500";
   for (const bool only_shm : {true, false}) {
     const Words transports = only_shm ? Words{"-e", "TUTTI_TRANSPORTS=shm"} : Words{};
-    Process& zero = start(0, 0, own + transports + Words{"--ip=10.204.0.10"}, "02_all_reduce", url);
+    const std::string name = only_shm ? "shm" : "any";
+    Process& zero =
+        start(0, 0, own + transports + Words{"--name", name, "--ip=10.204.0.10"}, "02_all_reduce", url);
+    // podman 4.3 sometimes fails to make two containers of a network at the same time.
+    wait_until_running(zero, name);
     Process& one = start(0, 1, own + transports, "02_all_reduce", url);
     for (Process* const rank : {&zero, &one}) {
       EXPECT_EQ(rank->wait(), only_shm ? 1 : 0) << rank->report();
@@ -200,9 +214,7 @@ TEST_F(Containers, ReadASecretFromAFile) {
   const std::string url = "tcp://" + address(0) + ":29500";
   const Words mounted = options + Words{"-v", token + ":/run/secrets/token:ro"};
   Process& zero = start(0, 0, mounted + Words{"--name=zero"}, "01_hello", url);
-  // While rank 0 waits, it can be inspected.
-  while (docker(0, {"inspect", "zero"}).wait() != 0)
-    ASSERT_EQ(zero.wait(std::chrono::seconds(1)), std::nullopt);
+  wait_until_running(zero, "zero");
   const std::string shown = output(0, {"inspect", "zero"});
   EXPECT_THAT(shown, HasSubstr("TUTTI_TOKEN_FILE=/run/secrets/token"));
   EXPECT_THAT(shown, Not(HasSubstr("0123456789abcdef")));

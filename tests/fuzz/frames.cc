@@ -157,8 +157,8 @@ class Pipe final : public StreamChannel {
     note(header);
     if (!begin_frame(header).ok()) return;
     while (!closed && payload_left() > 0) {
-      // A payload that is long enough arrives in two pieces, and the first may end in the middle of an
-      // element.
+      // A payload arrives in pieces: each has a little more than half of what is left, and the last one has
+      // up to seven bytes. A piece may end in the middle of an element.
       const std::size_t piece = payload.size() > 7 ? payload.size() / 2 + 1 : payload.size();
       std::size_t taken = 0;
       if (const auto place = direct(); !place.empty()) {

@@ -68,12 +68,14 @@ FakeCudaCounts fake_cuda_counts() {
   counts.device_bytes = m.memory.device_bytes();
   counts.copies = m.copies;
   counts.host_synchronisations = m.synchronisations;
+  counts.waiting_for_room = m.waiting_for_room;
   return counts;
 }
 
 void fake_cuda_reset(int devices) {
   FakeMachine& m = machine();
   m.holds_copies = false;
+  m.room_of_streams = 0;
   m.end_streams();
   const std::lock_guard lock(m.mutex);
   m.initialized = false;
@@ -114,6 +116,8 @@ void fake_cuda_break(Outcome error) {
 void fake_cuda_slow_copies(unsigned microseconds) { machine().copy_microseconds = microseconds; }
 
 void fake_cuda_hold_copies(bool hold) { machine().holds_copies = hold; }
+
+void fake_cuda_limit_streams(int pieces) { machine().room_of_streams = pieces; }
 
 void* fake_cuda_host_address(Address address, std::size_t bytes) {
   return machine().memory.is_of_device(address) ? machine().memory.view(address, bytes) : nullptr;

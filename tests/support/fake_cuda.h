@@ -21,6 +21,7 @@ struct FakeCudaCounts {
   std::size_t device_bytes;
   int copies;                 // that have been made, not only asked for
   int host_synchronisations;  // calls that made, or could have made, the calling thread wait for a device
+  int waiting_for_room;       // threads that now wait for room in a stream
 };
 // Returns what exists now, and what has happened since the last reset.
 FakeCudaCounts fake_cuda_counts();
@@ -44,6 +45,9 @@ void fake_cuda_break(tutti::cuda::Outcome error);
 void fake_cuda_slow_copies(unsigned microseconds);
 // Makes the copies of streams wait until this is called again with `false`, and so does cuMemFree.
 void fake_cuda_hold_copies(bool hold);
+// Gives each stream room for this many pieces of work that have not been done. A function that adds more work
+// waits for room, as with a real device. 0, as after a reset: there is no limit.
+void fake_cuda_limit_streams(int pieces);
 // Returns where the host may access the memory at an address of a device, or null if `bytes` bytes have not
 // been allocated there.
 void* fake_cuda_host_address(tutti::cuda::Address address, std::size_t bytes);

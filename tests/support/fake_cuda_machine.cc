@@ -68,10 +68,29 @@ FakeStream* FakeMachine::find(cuda::StreamHandle handle) {
 }
 
 void FakeMachine::add(FakeStream& stream, std::function<void()> work) {
-  if (stream.capture_status == cuda::capture_status_none) stream.work.add(std::move(work));
+  if (stream.capture_status != cuda::capture_status_none) return;
+  ++stream.pieces;
+  stream.work.add([&stream, work = std::move(work)] {
+    work();
+    --stream.pieces;
+  });
+}
+
+void FakeMachine::await_room(cuda::StreamHandle handle) {
+  const auto is_full = [&] {
+    const std::lock_guard lock(mutex);
+    const FakeStream* const stream = find(handle);
+    const int room = room_of_streams;
+    return stream != nullptr && room != 0 && stream->pieces >= room && broken == cuda::success;
+  };
+  if (!is_full()) return;
+  ++waiting_for_room;
+  while (is_full()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  --waiting_for_room;
 }
 
 cuda::Outcome FakeMachine::add(cuda::StreamHandle handle, std::function<void()> work) {
+  await_room(handle);
   const std::lock_guard lock(mutex);
   FakeStream* const stream = find(handle);
   if (stream == nullptr) return invalid_handle;

@@ -47,6 +47,7 @@ struct FakeStream {
   int capture_status = cuda::capture_status_none;
   int capture_mode = 0;
   std::thread::id capturer;
+  std::atomic<int> pieces{0};  // of work that have not been done
   ToyStream work;
 };
 
@@ -76,8 +77,10 @@ class FakeMachine {
   FakeStream* find(cuda::StreamHandle handle);
   // Adds work to a stream. A stream that is being captured does not execute it. `mutex` must be held.
   static void add(FakeStream& stream, std::function<void()> work);
-  // Does the same; `mutex` must not be held.
+  // Waits for room, and does the same; `mutex` must not be held.
   cuda::Outcome add(cuda::StreamHandle handle, std::function<void()> work);
+  // Waits until a stream has room for more work. `mutex` must not be held.
+  void await_room(cuda::StreamHandle handle);
   // Waits until a stream has done its work.
   cuda::Outcome synchronise(cuda::StreamHandle handle);
   cuda::Outcome copy(cuda::Address to, cuda::Address from, std::size_t bytes);
@@ -113,6 +116,8 @@ class FakeMachine {
   std::atomic<cuda::Outcome> broken{cuda::success};
   std::atomic<unsigned> copy_microseconds{0};
   std::atomic<bool> holds_copies{false};
+  std::atomic<int> room_of_streams{0};  // 0: without a limit
+  std::atomic<int> waiting_for_room{0};
   std::atomic<int> ending_streams{0};  // that have been destroyed, but may still work
   std::atomic<int> copies{0};
   std::atomic<int> synchronisations{0};

@@ -59,6 +59,7 @@ Outcome cuStreamSynchronize(StreamHandle stream) {
 
 Outcome cuStreamWaitEvent(StreamHandle handle, EventHandle event, unsigned) {
   FAKE_CUDA_ENTER();
+  machine().await_room(handle);
   const std::lock_guard lock(machine().mutex);
   FakeStream* const stream = machine().find(handle);
   const auto found = machine().events.find(event);
@@ -143,12 +144,14 @@ Outcome cuEventCreate(EventHandle* handle, unsigned) {
 }
 
 Outcome cuEventDestroy_v2(EventHandle event) {
+  FAKE_CUDA_REQUIRE(FakeMachine::current() != nullptr || machine().broken != success, invalid_context);
   const std::lock_guard lock(machine().mutex);
   return machine().events.erase(event) == 1 ? success : tutti::test::invalid_handle;
 }
 
 Outcome cuEventRecord(EventHandle event, StreamHandle handle) {
   FAKE_CUDA_ENTER();
+  machine().await_room(handle);
   const std::lock_guard lock(machine().mutex);
   FakeStream* const stream = machine().find(handle);
   const auto found = machine().events.find(event);

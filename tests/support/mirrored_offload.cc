@@ -94,7 +94,7 @@ class MirroredSession final : public OffloadSession {
     session_->issue(mirrors);
   }
   void abort(const Status& why) override { session_->abort(why); }
-  Status wait_on(OffloadCall&, void*) override {
+  Result<StreamWait> wait_on(OffloadCall&, void*) override {
     return Status(Code::unsupported, "the result is on the host before a stream could see it");
   }
   bool poll() override { return session_->poll(); }

@@ -1,4 +1,4 @@
-"""Answers questions for the addresses of names: name_server.py ADDRESS FILE
+"""A small DNS server for tests: name_server.py ADDRESS FILE
 
 The file has a name and its address on each line. It is read at each question, so names may be added at any time. Other names
 do not exist, and no name has an IPv6 address.

@@ -29,7 +29,7 @@ class ReferenceSession final : public OffloadSession {
 
   void issue(std::span<OffloadCall* const> calls) override;
   void abort(const Status& why) override;
-  Status wait_on(OffloadCall& call, void* stream) override;
+  Result<StreamWait> wait_on(OffloadCall& call, void* stream) override;
   bool poll() override;
   Deadline next_deadline() const override;
 
@@ -102,13 +102,17 @@ void ReferenceSession::abort(const Status&) {
   meeting_->wake();
 }
 
-Status ReferenceSession::wait_on(OffloadCall& call, void* stream) {
+Result<StreamWait> ReferenceSession::wait_on(OffloadCall& call, void* stream) {
   const std::lock_guard lock(mutex_);
   for (const Jobs* jobs : {&waiting_, &running_, &ended_}) {
     const auto job = std::ranges::find(*jobs, &call, &Job::call);
-    if (job != jobs->end()) static_cast<ToyStream*>(stream)->add([over = job->over] { over->wait(); });
+    if (job == jobs->end()) continue;
+    return StreamWait([stream, over = job->over] {
+      static_cast<ToyStream*>(stream)->add([over] { over->wait(); });
+      return Status();
+    });
   }
-  return Status();
+  return StreamWait();
 }
 
 void ReferenceSession::work() {

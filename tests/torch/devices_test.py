@@ -140,7 +140,9 @@ def test_futures():
 
 
 def drops(rank, size, put):
-    """Nobody waits, and torch's allocator gets the memory back in the order of the stream: too early for the operation."""
+    """Drops tensors while their operations still run. If torch's allocator heeded only the order of the current stream, it
+    would use their memory again before the operations have ended.
+    """
     dist.all_reduce(put(full(0)))
     dist.barrier()
     before = fake.device_bytes()

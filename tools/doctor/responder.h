@@ -26,8 +26,8 @@ class Responder {
   Responder(const Responder&) = delete;
   Responder& operator=(const Responder&) = delete;
 
-  // Listens on a literal address, at a port of the range if there is one. Returns the port. Must not be
-  // called after `start`.
+  // Listens on a literal address, at any port or, if `ports` is given, at one of these. Returns the port.
+  // Must not be called after `start`.
   Result<std::uint16_t> listen(const std::string& address, const std::optional<PortRange>& ports);
   void start();
 
@@ -48,7 +48,7 @@ class Responder {
   std::vector<Descriptor> listeners_;
   Descriptor stop_;  // readable once everything must end
   std::thread acceptor_;
-  std::list<Service> services_;  // only the acceptor uses it, and the destructor after that has ended
+  std::list<Service> services_;  // for the acceptor and, once it has ended, for the destructor
 };
 
 }  // namespace tutti::tools::doctor

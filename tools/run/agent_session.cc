@@ -67,7 +67,7 @@ AgentSession::~AgentSession() = default;
 int AgentSession::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
-  // A rank may close its stdin, and nobody may read our stderr any more. The agent has already saved the
+  // A rank may close its stdin, and perhaps nobody reads our stderr any more. The agent has already saved the
   // signal actions that the ranks will inherit.
   signal(SIGPIPE, SIG_IGN);
   show_life();

@@ -21,10 +21,11 @@ struct Call {
   std::chrono::nanoseconds limit = std::chrono::seconds(30);
 };
 
-// Calls the launcher at its endpoints, in turn and again, until one of them has passed the guard and got the
-// hello. Blocks meanwhile. Returns `timeout` at the limit, with the last reason of each endpoint, and
-// `aborted` if the call was given up. A process that cannot prove the secret is no reason to stop: it may
-// have an address that is also one of the launcher's, or the launcher may not know the secret yet.
+// Calls the launcher at its endpoints in turn, over and over, until a connection has passed the guard and the
+// hello has been sent on it. Blocks meanwhile. Returns `timeout` at the limit, with the last reason of each
+// endpoint, and `aborted` if the call was given up. If the process that answers cannot prove the secret, the
+// calls go on: in another network, an address of the launcher may belong to another machine; and the launcher
+// itself may not know the secret yet.
 Result<meeting::Connection> dial(const Call& call);
 
 }  // namespace tutti::tools

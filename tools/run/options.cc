@@ -70,8 +70,8 @@ void declare_hosts(CLI::App& app, RunOptions& options, RunWords& words) {
 void declare_ranks(CLI::App& app, RunOptions& options) {
   app.option_defaults()->group("What the ranks get");
   app.add_option("-x", options.exports,
-                 "Set VAR for the ranks (VAR=VALUE), or pass on its value (VAR), or those of all variables\n"
-                 "whose names begin so (VAR*)")
+                 "Set VAR for the ranks (VAR=VALUE), pass on its value (VAR), or pass on the values of all\n"
+                 "variables that begin with VAR (VAR*)")
       ->type_name("VAR[=VALUE]")
       ->allow_extra_args(false);
   app.add_flag("--mpi-env", options.mpi_env, "Also set the variables of Open MPI: OMPI_COMM_WORLD_RANK, ...");

@@ -14,8 +14,8 @@ const std::string replace_shell = "exec";
 // Without these options, ssh would forward X11, read the launcher's input, and ask questions that nobody can
 // answer.
 const std::vector<std::string> unattended = {"-x", "-n", "-o", "BatchMode=yes"};
-// The step shares the job's processors and memory with other steps. Its only task is the agent, which is not
-// tied to some of the processors, needs no MPI, and passes its environment on to the ranks.
+// The step shares the job's processors and memory with other steps. Its only task is the agent, which may
+// run on every processor, needs no MPI, and passes its environment on to the ranks.
 const std::vector<std::string> agent_step = {"srun",       "--overlap",       "--nodes=1",   "--ntasks=1",
                                              "--mpi=none", "--cpu-bind=none", "--export=ALL"};
 

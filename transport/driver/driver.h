@@ -156,8 +156,8 @@ struct DriverTask {
 
 // `DriverOptions` say how long threads wait before they sleep.
 struct DriverOptions {
-  // A waiter first polls for this long without yielding the processor. `init` sets this time to 0 when cores
-  // are scarce.
+  // A waiter first spins for this long: after some microseconds it yields the processor at each poll, and it
+  // stops spinning if another thread has run. `init` sets this time to 0 when cores are scarce.
   std::chrono::nanoseconds spin = std::chrono::microseconds(50);
   // Then it polls and yields the processor in turn, for this long. Only after that does it sleep, since a
   // wake-up is expensive for both threads.

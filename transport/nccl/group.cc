@@ -25,7 +25,7 @@ struct Blocks {
   std::uint64_t equal;
   std::size_t element;
 
-  // Takes the next block, which belongs to this rank. Returns its address.
+  // Takes the next block, which must be the block of `rank`. Returns its address.
   Byte* take(int rank) {
     Byte* const taken = next;
     next += bytes(rank);
@@ -36,7 +36,8 @@ struct Blocks {
   }
 };
 
-// Returns true if this rank's call has an input of one block for each rank.
+// Returns whether the input has one block for each rank in collectives of this kind (in a scatter, the root's
+// input).
 bool sends_to_all(Kind kind) {
   return kind == Kind::all_to_all || kind == Kind::all_to_all_v || kind == Kind::scatter ||
          kind == Kind::scatter_v;
@@ -88,8 +89,8 @@ Status Group::check(Outcome outcome, const char* attempt) {
   return status_of(member_.api, outcome, attempt, member_.comm);
 }
 
-// Collectives that only move elements move bytes, so they take elements of every type. A call without
-// elements is skipped, since its buffers may be null.
+// NCCL gets the elements as bytes in collectives that only move them, so these take elements of every type. A
+// call without elements is skipped, since its buffers may be null.
 Status Group::enqueue(const Call& call) {
   const auto& [api, device, comm, stream, rank, size] = member_;
   const std::uint64_t count = call.kind == Kind::broadcast ? call.out.count : call.in.count;
@@ -174,7 +175,7 @@ Status Group::gather_blocks(const Call& call) {
   return {};
 }
 
-// Carries out a collective in which each block goes from one rank to one other rank.
+// Carries out a collective in which each block goes from one rank to one rank.
 Status Group::exchange(const Call& call) {
   const bool is_root = member_.rank == call.root || !has_root(call.kind);
   Blocks<const std::byte> in(call.in, call.in_counts, member_.size);

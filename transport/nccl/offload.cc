@@ -127,8 +127,8 @@ Result<UniqueId> Offload::agree_on_id(OffloadPeers& peers) {
   return id;
 }
 
-// `ncclCommAbort` may block, but `open` must return soon. So sessions that have ended since are destroyed by
-// the next call.
+// `ncclCommAbort` may block, but `open` must return soon. So the session is kept, and a later `give_up`
+// destroys it once it has ended.
 void Offload::give_up(std::unique_ptr<Session> session, const Status& why) {
   session->abort(why);
   const std::lock_guard lock(mutex_);

@@ -83,18 +83,23 @@ Session::~Session() {
   stream_.reset();
 }
 
+// The lock is not held while an event is recorded in a caller's stream: if the stream has no room for more
+// work, CUDA waits until there is some, and what the stream does may depend on `poll`.
 void Session::issue(std::span<OffloadCall* const> calls) {
+  const cuda::Device::Current current(lane_->device());
   std::vector<std::pair<OffloadCall*, Status>> refused;
+  Jobs jobs;
+  Job& job = jobs.emplace_back(member_);
+  for (OffloadCall* const call : calls) {
+    Status added = add(job, *call);
+    if (!added.ok()) refused.emplace_back(call, std::move(added));
+  }
   {
     const std::lock_guard lock(lane_->mutex());
-    const cuda::Device::Current current(lane_->device());
-    Jobs jobs;
-    Job& job = jobs.emplace_back(member_);
-    for (OffloadCall* const call : calls) {
-      Status added = closes_ ? why_ : add(job, *call);
-      if (!added.ok()) refused.emplace_back(call, std::move(added));
-    }
-    if (!job.calls.empty()) {
+    if (closes_) {
+      refused.clear();
+      for (OffloadCall* const call : calls) refused.emplace_back(call, why_);
+    } else if (!job.calls.empty()) {
       open_calls_ += job.calls.size();
       job.number = ++last_number_;
       waiting_.splice(waiting_.end(), jobs);
@@ -114,7 +119,10 @@ Status Session::add(Job& job, OffloadCall& call) {
   }
   if (call.stream != nullptr) {
     const auto stream = static_cast<StreamHandle>(call.stream);
-    Result<EventPtr> event = take_event();
+    Result<EventPtr> event = [this] {
+      const std::lock_guard lock(lane_->mutex());
+      return take_event();
+    }();
     if (!event.ok()) return event.status().with_context(lane_->device().name());
     const Status recorded = (*event)->record(stream);
     if (!recorded.ok()) return recorded.with_context(lane_->device().name());
@@ -229,7 +237,7 @@ Status Session::reap(Jobs& ended) {
     if (!happened.ok()) return happened.status();
     if (!*happened) break;
     word_->advance();
-    free_events_.push_back(std::move(job.over));
+    give_back(std::move(job.over));
     ended.splice(ended.end(), running_, running_.begin());
   }
   return {};
@@ -248,7 +256,7 @@ void Session::report(const Jobs& jobs, const Status& status) {
   }
 }
 
-Status Session::wait_on(OffloadCall& call, void* stream) {
+Result<StreamWait> Session::wait_on(OffloadCall& call, void* stream) {
   const std::lock_guard lock(lane_->mutex());
   const auto has_call = [&](const Job& job) {
     return std::ranges::find(job.calls, &call, &OwnCall::call) != job.calls.end();
@@ -260,10 +268,18 @@ Status Session::wait_on(OffloadCall& call, void* stream) {
     if (job == jobs->end()) continue;
     const Status captured = cuda::refuse_capture(lane_->device().api(), handle);
     if (!captured.ok()) return captured;
-    if (jobs == &running_) return job->over->hold(handle);
-    return word_->hold(handle, job->number);
+    if (jobs == &running_) {
+      return StreamWait([lane = lane_, over = job->over, handle]() mutable {
+        const cuda::Device::Current in_use(lane->device());
+        return std::exchange(over, nullptr)->hold(handle);
+      });
+    }
+    return StreamWait([lane = lane_, word = word_, handle, number = job->number] {
+      const cuda::Device::Current in_use(lane->device());
+      return word->hold(handle, number);
+    });
   }
-  return {};
+  return StreamWait();
 }
 
 void Session::abort(const Status& why) {
@@ -289,13 +305,13 @@ void Session::close(const Status& why) {
 // NCCL nor a copy of an input, which is in the stream even if NCCL has put nothing behind it. But streams
 // that wait for the word go on before: the session may have work behind them, and ends only after that work.
 void Session::close_when_asked() {
-  Jobs all;
   std::unique_lock lock(lane_->mutex());
   closing_.wait(lock, [this] { return closes_; });
+  const cuda::Device::Current current(lane_->device());
+  Jobs all;
   for (Jobs* const jobs : {&running_, &launching_, &waiting_}) all.splice(all.end(), *jobs);
   for (std::size_t i = 0; i < all.size(); ++i) word_->advance();
   lock.unlock();
-  const cuda::Device::Current current(lane_->device());
   if (member_.comm != nullptr && (!why_.ok() || !leave_quietly())) api_.CommAbort(member_.comm);
   for (Job& job : all) static_cast<void>(job.group.free_memory());
   if (!all.empty()) lane_->device().api().StreamSynchronize(stream_->handle());
@@ -346,10 +362,18 @@ void Session::regions_removed() {
 }
 
 Result<Session::EventPtr> Session::take_event() {
-  if (free_events_.empty()) return cuda::Event::create(lane_->device());
+  if (free_events_.empty()) {
+    Result<std::unique_ptr<cuda::Event>> made = cuda::Event::create(lane_->device());
+    if (!made.ok()) return made.status();
+    return EventPtr(*std::move(made));
+  }
   EventPtr event = std::move(free_events_.back());
   free_events_.pop_back();
   return event;
+}
+
+void Session::give_back(EventPtr event) {
+  if (event.use_count() == 1) free_events_.push_back(std::move(event));
 }
 
 }  // namespace tutti::nccl

@@ -42,14 +42,15 @@ class Session final : public OffloadSession, private Lane::User, private Regions
 
   void issue(std::span<OffloadCall* const> calls) override;
   void abort(const Status& why) override;
-  Status wait_on(OffloadCall& call, void* stream) override;
+  Result<StreamWait> wait_on(OffloadCall& call, void* stream) override;
   bool poll() override;
   Deadline next_deadline() const override;
   // The end of a call is a change in memory, which `poll` sees at once.
   bool expects_memory() const override { return open_calls_.load(std::memory_order_relaxed) != 0; }
 
  private:
-  using EventPtr = std::unique_ptr<cuda::Event>;
+  // A `StreamWait` shares the event for which it makes a stream wait.
+  using EventPtr = std::shared_ptr<cuda::Event>;
   // An `OwnCall` is a call with copies of its counts.
   struct OwnCall {
     OffloadCall* call;
@@ -69,13 +70,17 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Regions> regions, int rank, int size);
   // Asks NCCL until its communicator is ready.
   Status wait_ready(const OffloadPeers& peers) const;
-  // Reports the jobs' calls. The lock must not be held.
+
+  // --- the lane's lock must not be held ---
+
+  // Adds a call to a job, or returns why the call cannot be carried out. Blocks while the call's stream has
+  // no room for more work.
+  Status add(Job& job, OffloadCall& call);
+  // Reports the jobs' calls.
   void report(const Jobs& jobs, const Status& status);
 
   // --- the lane's lock must be held ---
 
-  // Adds a call to a job, or returns why the call cannot be carried out.
-  Status add(Job& job, OffloadCall& call);
   bool launch() override;
   Status start(Job& job, bool& launched);
   // Called when NCCL has put the job into the stream. Records the job's event `over` there, and moves the job
@@ -100,6 +105,8 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   // Registers and deregisters regions. NCCL must be ready.
   void follow_regions();
   Result<EventPtr> take_event();
+  // Lets the session use an event again, unless a `StreamWait` still needs it.
+  void give_back(EventPtr event);
 
   // --- other threads ---
 
@@ -117,7 +124,7 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   std::atomic<std::size_t> open_calls_{0};  // calls that have not been reported
 
   // The lane's lock guards the following members.
-  std::unique_ptr<cuda::Word> word_;  // the number of the last job that has ended
+  std::shared_ptr<cuda::Word> word_;  // the number of the last job that has ended
   std::uint32_t last_number_ = 0;     // of the last job that was issued
   Jobs waiting_;
   Jobs launching_;  // one at most: NCCL has it, but has not yet put it into the stream

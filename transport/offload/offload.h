@@ -16,6 +16,7 @@
 #include "transport/allocated_memory.h"
 #include "transport/driver/driver.h"
 #include "transport/offload/host_calls.h"
+#include "transport/offload/stream_wait.h"
 #include "transport/peer.h"
 #include "transport/registered_memory.h"
 
@@ -105,8 +106,9 @@ class OffloadSession : public Pollable {
   // Gives up all calls, including those that are issued later. Returns at once. The library calls `done`
   // of each call soon afterwards, with any status, even ok. `abort` is called at most once.
   virtual void abort(const Status& why) = 0;
-  // Makes `stream` wait until the call has ended. Does nothing if `done` has been called.
-  virtual Status wait_on(OffloadCall& call, void* stream) = 0;
+  // Returns what makes `stream` wait until the call has ended. It is empty if `done` has been called. Never
+  // adds anything to the stream itself, since that may block.
+  virtual Result<StreamWait> wait_on(OffloadCall& call, void* stream) = 0;
 };
 
 }  // namespace tutti

@@ -12,7 +12,7 @@ namespace {
 // too many descriptors in flight (sent over sockets, but not received yet).
 constexpr std::chrono::milliseconds pause_when_leader_busy{1};
 // The leader has the same deadline, and tells all members the outcome. If the leader is still silent this
-// long after the deadline, this member gives up.
+// long after the deadline, a member that has mapped the segment gives up.
 constexpr std::chrono::seconds patience_with_leader{5};
 
 }  // namespace

@@ -94,7 +94,7 @@ void Session::abort(const Status& why) {
   host_->abort(why);
 }
 
-Status Session::wait_on(OffloadCall& call, void* stream) {
+Result<StreamWait> Session::wait_on(OffloadCall& call, void* stream) {
   const std::lock_guard lock(mutex_);
   for (const Calls* const calls : {&calls_, &new_calls_}) {
     const auto is_it = [&call](const std::unique_ptr<StagedCall>& each) { return each->call == &call; };
@@ -103,9 +103,12 @@ Status Session::wait_on(OffloadCall& call, void* stream) {
     const cuda::Device::Current current(*device_);
     const auto handle = static_cast<cuda::StreamHandle>(stream);
     if (Status refused = cuda::refuse_capture(device_->api(), handle); !refused.ok()) return refused;
-    return word_->hold(handle, (*found)->number);
+    return StreamWait([device = device_, word = word_, handle, number = (*found)->number] {
+      const cuda::Device::Current in_use(*device);
+      return word->hold(handle, number);
+    });
   }
-  return {};
+  return StreamWait();
 }
 
 bool Session::poll() {

@@ -26,7 +26,7 @@ class Session final : public OffloadSession {
 
   void issue(std::span<OffloadCall* const> calls) override;
   void abort(const Status& why) override;
-  Status wait_on(OffloadCall& call, void* stream) override;
+  Result<StreamWait> wait_on(OffloadCall& call, void* stream) override;
   bool poll() override;
   bool prepare_sleep() override { return pipeline_->has_results(); }
   Deadline next_deadline() const override;
@@ -50,12 +50,12 @@ class Session final : public OffloadSession {
   Result<bool> may_begin(StagedCall& call);
   bool is_over(const StagedCall& call) const;
 
-  const std::unique_ptr<cuda::Device> device_;
+  const std::shared_ptr<cuda::Device> device_;
   const int rank_;
   const int size_;
   const std::size_t piece_bytes_;
   std::unique_ptr<HostCalls> host_;
-  std::unique_ptr<cuda::Word> word_;  // counts the calls that have ended
+  std::shared_ptr<cuda::Word> word_;  // counts the calls that have ended
   std::unique_ptr<Pipeline> pipeline_;
   std::atomic<std::size_t> open_calls_{0};  // calls that have not been reported
   std::mutex mutex_;                        // guards the next two members

@@ -24,7 +24,8 @@ namespace tutti::tcp {
 class StoreLink {
  public:
   // Makes a link that uses `stream`, a connection to `address` on which nothing has been sent yet. Fails with
-  // `unreachable` if the other side is not a store that this client may use.
+  // `unauthenticated` or `mismatch` if the store refuses this client or speaks another version of the
+  // protocol, with `aborted` if this process is interrupted, and with `unreachable` if no store answers.
   static Result<std::unique_ptr<StoreLink>> open(store_wire::Stream stream, const SocketAddress& address,
                                                  Deadline deadline, const StoreClientOptions& options);
 

@@ -199,7 +199,8 @@ TEST(AsioLoopEnd, AContextMayOutliveItsLoop) {
   {
     AsioLoop loop(io);
     ASSERT_TRUE(loop.watch(pipe.read_end(), EPOLLIN, handler).ok());
-    // The descriptor is ready, and `io` has queued the loop's handler behind this one.
+    // `poll_one` finds the descriptor ready and queues the loop's handler. But it runs only one handler, this
+    // empty one, which was queued before.
     asio::post(io, [] {});
     io.poll_one();
     loop.unwatch(pipe.read_end());

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <functional>
+
+#include <tutti/status.h>
+
+namespace tutti {
+
+// A `StreamWait` makes a stream wait until a call has ended. It is called once at most, on any thread, even
+// if the session of the call no longer exists. It is empty if the call has ended already.
+//
+// It blocks while the stream has no room for more work. What the stream does may depend on the driving
+// thread, so the thread that calls it should not drive.
+using StreamWait = std::function<Status()>;
+
+}  // namespace tutti
