@@ -76,6 +76,7 @@ void fake_cuda_reset(int devices) {
   FakeMachine& m = machine();
   m.holds_copies = false;
   m.room_of_streams = 0;
+  m.has_failed_push = false;
   m.end_streams();
   const std::lock_guard lock(m.mutex);
   m.initialized = false;
@@ -194,9 +195,13 @@ Outcome cuDevicePrimaryCtxRelease_v2(Ordinal device) {
 }
 
 Outcome cuCtxPushCurrent_v2(Context context) {
-  FAKE_CUDA_ENTER();
-  FakeMachine::contexts_of_thread.push_back(context);
-  return success;
+  const Outcome entered = machine().enter(__func__);
+  if (entered == success) {
+    FakeMachine::contexts_of_thread.push_back(context);
+  } else {
+    machine().has_failed_push = true;
+  }
+  return entered;
 }
 
 Outcome cuCtxPopCurrent_v2(Context* context) {

@@ -116,7 +116,8 @@ class FakeMachine {
   std::atomic<cuda::Outcome> broken{cuda::success};
   std::atomic<unsigned> copy_microseconds{0};
   std::atomic<bool> holds_copies{false};
-  std::atomic<int> room_of_streams{0};  // 0: without a limit
+  std::atomic<int> room_of_streams{0};       // 0: without a limit
+  std::atomic<bool> has_failed_push{false};  // a context could not be made current
   std::atomic<int> waiting_for_room{0};
   std::atomic<int> ending_streams{0};  // that have been destroyed, but may still work
   std::atomic<int> copies{0};

@@ -144,7 +144,8 @@ Outcome cuEventCreate(EventHandle* handle, unsigned) {
 }
 
 Outcome cuEventDestroy_v2(EventHandle event) {
-  FAKE_CUDA_REQUIRE(FakeMachine::current() != nullptr || machine().broken != success, invalid_context);
+  const bool may_lack_context = machine().has_failed_push || machine().broken != success;
+  FAKE_CUDA_REQUIRE(FakeMachine::current() != nullptr || may_lack_context, invalid_context);
   const std::lock_guard lock(machine().mutex);
   return machine().events.erase(event) == 1 ? success : tutti::test::invalid_handle;
 }
