@@ -15,7 +15,6 @@ using tutti::cuda::Outcome;
 using tutti::cuda::StreamHandle;
 using tutti::cuda::success;
 using tutti::test::FakeMachine;
-using tutti::test::FakeStream;
 
 namespace {
 
