@@ -30,8 +30,8 @@ constexpr int most_elements = 240;
 int below(Random& random, int end) { return std::uniform_int_distribution(0, end - 1)(random); }
 bool one_in(Random& random, int times) { return below(random, times) == 0; }
 
-// A `Trouble` happens to one rank: the rank aborts or leaves, its device breaks, NCCL refuses a call, fails or
-// hangs, or a function of the driver fails once.
+// A `Trouble` happens to one rank: the rank aborts or leaves, its device breaks, NCCL refuses a call, fails
+// or hangs, or a function of the driver fails once.
 enum class Trouble { none, abort, leave, device, refusal, failure, hang, driver };
 constexpr int troubles = 8;
 
