@@ -79,7 +79,7 @@ HOST_BARS = (
     Cells("tutti", ("openmpi",), 1.0, share=0.9),
     Cells("tutti", ("openmpi",), 1.5),
     Cells("tutti", ("gloo",), 1.0),
-    Cells("tutti", ("tutti-two-level",), 1.0),  # the algorithm that is chosen is not slower
+    Cells("tutti", ("tutti-two-level",), 1.0),  # the chosen algorithm must not be slower
 )
 
 
@@ -92,9 +92,9 @@ class Ideal:
     treats it like the time of a peer."""
 
     name: str
-    ours: tuple  # the variants of tutti whose times are compared with this limit
+    ours: tuple  # the variants of tutti that are compared with this limit
     cell: Cell
-    metric: str  # of perf_limits: a time in us, or a rate in GB/s for the cell's bytes
+    metric: str  # a metric of perf_limits: a time in us, or a rate in GB/s for the cell's bytes
 
 
 IDEALS = (
@@ -110,7 +110,8 @@ IDEALS = (
     Ideal("limit: TCP stream, reno", ("tutti-tcp",), Cell("pingpong", 2, 64 * MI), "tcp_stream_reno"),
 )
 
-# With more ranks than cores, a peer that spins without yielding may wait for the scheduler and not for data. Its time
-# is left out if it exceeds both a time slice (STALL_US) and STALL_FACTOR times the time of the round's fastest peer.
+# A peer that spins without yielding may wait for the scheduler instead of data if there are more
+# ranks than cores. Its time is left out if it exceeds two limits: a time slice (STALL_US), and
+# STALL_FACTOR times the time of the round's fastest peer.
 STALL_FACTOR = 20
 STALL_US = 2000

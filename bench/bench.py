@@ -5,8 +5,8 @@ Each round measures everything once. For each group of collectives and each numb
 its rows to results.csv. If a run was interrupted, the next one continues where it stopped, unless the options or the
 programs have changed.
 
-With --hosts, the ranks run on hosts that bench/hosts.py makes, and each round also asks the simulator for the times of
-tutti that it has just measured. With --starting, it only measures how long ranks take to start (bench/starting.py).
+With --hosts, the ranks run on hosts that bench/hosts.py makes, and each round also asks the simulator to predict
+the times of tutti that the round has measured. With --starting, it only measures how long ranks take to start (bench/starting.py).
 """
 import argparse
 import contextlib
@@ -56,8 +56,8 @@ def parse(arguments):
     parser.add_argument("--sizes", type=words, help=f"sizes ({SIZES}; with --hosts: {HOST_SIZES})")
     parser.add_argument("--ranks", type=words, help="numbers of ranks on this machine (2,4; with --starting: "
                         f"{starting.RANKS})")
-    parser.add_argument("--hosts", type=words, metavar="H,...", help="measure across so many hosts, which are network "
-                        "namespaces (this takes root's rights); several numbers are measured in turn. With --starting: "
+    parser.add_argument("--hosts", type=words, metavar="H,...", help="measure across H hosts, which are network "
+                        "namespaces (this needs root); several values of H are measured in turn. With --starting: "
                         f"the number of hosts ({starting.HOSTS})")
     parser.add_argument("--ranks-per-host", type=int, help="with --hosts: the ranks on each host (2; with --starting: "
                         f"{starting.RANKS_PER_HOST})")
@@ -92,21 +92,32 @@ def parse(arguments):
 
 
 def complete(options):
-    """Sets what depends on whether the ranks run on this machine or on several hosts."""
+    """Sets the options that depend on whether the ranks run on this machine or on several hosts."""
     if options.starting:
         options.hosts = [int((options.hosts or [starting.HOSTS])[0])]
         options.ranks_per_host = options.ranks_per_host or starting.RANKS_PER_HOST
         options.ranks = list(map(int, options.ranks or starting.RANKS.split(",")))
         options.out = options.out or ROOT / "build/bench/starting"
         return
-    options.ranks_per_host = options.ranks_per_host or 2
+    options.out = options.out or ROOT / ("build/bench/hosts" if options.hosts else "build/bench")
+    options.ranks_per_host = options.ranks_per_host or (measured_ranks_per_host(options.out) if options.evaluate else 2)
     if options.hosts:
         options.ranks = [int(hosts) * options.ranks_per_host for hosts in options.hosts]
     else:
         options.ranks = list(map(int, options.ranks or ("2", "4")))
     options.collectives = options.collectives or (HOST_COLLECTIVES if options.hosts else results.COLLECTIVES)
     options.sizes = options.sizes or (HOST_SIZES if options.hosts else SIZES).split(",")
-    options.out = options.out or ROOT / ("build/bench/hosts" if options.hosts else "build/bench")
+
+
+def measured_ranks_per_host(out):
+    """Returns the number of ranks on each host in the runs whose results are in the folder `out`."""
+    plan = out / "plan.json"
+    return json.loads(plan.read_text()).get("ranks_per_host", 2) if plan.exists() else 2
+
+
+def _why(found):
+    """Says why a launch did not print all of its results."""
+    return "stalled" if found.stalled else f"exit status {found.status}"
 
 
 class Run:
@@ -123,8 +134,9 @@ class Run:
             say(f"bench: {name} is not built and is left out")
 
     def prepare(self):
-        """Keeps existing results if the same plan produced them. Otherwise sets them aside."""
-        plan = {name: getattr(self.options, name) for name in ("collectives", "sizes", "ranks", "budget_ms")}
+        """Keeps existing results if the same plan produced them, unless --fresh is given. Otherwise sets them aside."""
+        names = ("collectives", "sizes", "ranks", "ranks_per_host", "budget_ms")
+        plan = {name: getattr(self.options, name) for name in names}
         plan["peers"] = self.peers
         plan["programs"] = self._fingerprint()
         file = self.options.out / "plan.json"
@@ -180,6 +192,8 @@ class Run:
         results.append(self.limits, results.LIMIT_COLUMNS,
                        [[*line.split(","), number, f"{found.others_pct:.0f}"] for line in found.lines])
         say(f"bench: round {number}, limits, {found.seconds:.1f} s, others {found.others_pct:.0f} %")
+        if found.stalled or found.status != 0:
+            say(f"bench: some limits are without a figure, {_why(found)}\n{found.errors.rstrip()}")
 
     def _measure_peer(self, number, name, ranks, cells):
         collectives = list(dict.fromkeys(cell.collective for cell in cells))
@@ -196,12 +210,11 @@ class Run:
             f"others {found.others_pct:.0f} %")
         missing = len(cells) - len(have)
         if missing:
-            why = "stalled" if found.stalled else f"exit status {found.status}"
-            say(f"bench: {missing} of {len(cells)} cells without a figure, {why}\n{found.errors.rstrip()}")
+            say(f"bench: {missing} of {len(cells)} cells without a figure, {_why(found)}\n{found.errors.rstrip()}")
 
     def _predict(self, number, ranks):
-        """Asks the simulator for the times of tutti that this round has measured. Ranks on the same hosts measure the
-        costs of messages for it."""
+        """Asks the simulator to predict the times of tutti that this round has measured. Ranks on
+        the same hosts measure the costs of messages for the simulator."""
         rows = [row for row in results.read(self.results) if row["peer"] == "tutti" and int(row["round"]) == number
                 and int(row["ranks"]) == ranks and row["lat_us_median"] != results.STALLED]
         known = results.read(self.predictions)

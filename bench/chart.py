@@ -1,4 +1,5 @@
-"""Writes small SVG charts of time over size: panels of lines on logarithmic axes, for light and dark pages."""
+"""Writes small SVG charts of time over size. The panels have lines on logarithmic axes, and fit
+light and dark pages."""
 import math
 from dataclasses import dataclass
 from xml.sax.saxutils import escape

@@ -1,7 +1,9 @@
-// Measures all_reduces on the memory of CUDA devices, as each rank of a job: `device LIBRARY [LARGEST]`.
-//   nccl    compares tutti over NCCL with NCCL called directly
-//   staged  compares copies through the host (TUTTI_TRANSPORTS must not name nccl) with what they consist of:
-//           an all_reduce on host memory, and copies between the host and the device
+// Measures all_reduces on the memory of CUDA devices. Each rank of a job runs this program: `device
+// LIBRARY [LARGEST]`. LIBRARY is one of these:
+// - nccl: compares tutti over NCCL with NCCL itself, called directly.
+// - staged: compares a staged call with its parts, which are an all_reduce on host memory and copies between
+//   the host and the device. TUTTI_TRANSPORTS must not name nccl.
+//
 // LARGEST is the largest size in bytes. The methods take turns in each round. Rank 0 prints a line of JSON
 // for each comparison, with the microseconds per call of each method, by round. tests/gpu/run.py evaluates
 // them.
@@ -102,7 +104,7 @@ double time(Communicator& comm, const Method& method, int times) {
 }
 
 void compare(Communicator& comm, const char* what, std::size_t bytes, std::vector<Method> methods) {
-  for (Method& method : methods) method.run();  // makes connections
+  for (Method& method : methods) method.run();  // the first call makes the connections
   double spent_us = 0;                          // equal on all ranks
   for (int round = 0; round < most_rounds && (round < least_rounds || spent_us < enough_us); ++round) {
     for (Method& method : methods) {
@@ -124,7 +126,7 @@ void compare(Communicator& comm, const char* what, std::size_t bytes, std::vecto
   std::fflush(stdout);
 }
 
-// `Measured` is the memory of this rank's calls, in the memory of a device.
+// `Measured` holds the device memory for this rank's calls.
 class Measured {
  public:
   Measured(const tutti::cuda::Api& api, int device, std::size_t bytes)
@@ -146,7 +148,8 @@ class Measured {
   void synchronise() const {
     check(tutti::cuda::status_of(api_, api_.StreamSynchronize(stream()), "cuStreamSynchronize"));
   }
-  // Checks that a method adds the ranks' elements. Then all elements are zero, and remain so.
+  // Checks that a method adds the ranks' elements. Then sets all elements to zero, so that all further sums
+  // are zero, too.
   void verify(const Communicator& comm, const std::function<void()>& add) const {
     std::vector<float> values(count(), 1);
     memory_.write(0, std::as_bytes(std::span(values)));
@@ -237,7 +240,7 @@ void run(const std::string& library, std::size_t largest) {
 }  // namespace
 
 int main(int count, char** words) {
-  // NCCL lets ranks share a device only if it takes them for ranks on different hosts.
+  // NCCL lets ranks share a device only if it believes that they run on different hosts.
   setenv("NCCL_HOSTID", std::to_string(getpid()).c_str(), 0);
   try {
     run(count > 1 ? words[1] : "nccl", count > 2 ? std::stoull(words[2]) : sizes[4]);

@@ -83,8 +83,8 @@ void Endpoint::recv() {
   driver_.wait(receiving_.over, Deadline::never());
 }
 
-// Ends the program after a failure. The code `aborted` means that the peer has ended cleanly, which is no
-// failure.
+// Ends the program after a failure. The code `aborted` is no failure: it means that the peer has
+// ended cleanly.
 void Endpoint::report(const Status& why) {
   if (why.code() == Code::aborted) return;
   std::fprintf(stderr, "%s\n", why.to_string().c_str());

@@ -33,7 +33,9 @@ class Verdict:
     found: str
     passed: object  # True, False, or None if nothing was measured
     failing: list = field(default_factory=list)  # (cell, peer, Estimate)
-    doubtful: bool = False  # by the medians, it would fail; if it passes, only because intervals are wide
+    # True if the medians are above the bar. The bar may still be met, but only because the intervals
+    # are wide.
+    doubtful: bool = False
 
 
 def short(value):
@@ -79,7 +81,8 @@ class Figures:
         return time > STALL_FACTOR * min(rounds[number] for rounds in self.times[cell].values() if number in rounds)
 
     def ratios(self, cell, ours, peers):
-        """Maps each round to our time divided by the time of the fastest of `peers`. Peers that stalled do not count."""
+        """Maps each round to the time of `ours` divided by the time of the fastest of `peers`. Ignores peers
+        that stalled."""
         mine = self.times.get(cell, {}).get(ours, {})
         found = {}
         for number, time in mine.items():
@@ -112,8 +115,8 @@ def _mean(figures, bar):
         if bar.size_class.has(cell):
             for number, ratio in figures.ratios(cell, bar.ours, (bar.peer,)).items():
                 by_round.setdefault(number, {})[cell] = math.log(ratio) if ratio < math.inf else math.inf
-    # A round that was cut short lacks many cells and is left out. The mean covers the cells that all remaining rounds
-    # have.
+    # An interrupted round lacks many cells and is left out. The mean covers the cells that all
+    # remaining rounds have.
     most = max(map(len, by_round.values()), default=0)
     whole = [logs for logs in by_round.values() if len(logs) >= 0.9 * most]
     common = set.intersection(*map(set, whole)) if whole else ()

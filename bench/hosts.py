@@ -1,7 +1,8 @@
 """Makes hosts for measurements across hosts: network namespaces on this machine, joined by a bridge.
 
-Each host has an address and a host name of its own. (Each command runs in a new UTS namespace, in which that name is set.) A
-library that decides by host name or by network namespace who shares memory therefore uses the bridge between two hosts.
+Each host has its own address and host name. (Each command runs in a new UTS namespace, in which
+that name is set.) Some libraries compare host names or network namespaces to decide which ranks
+share memory. So these libraries use the bridge between two hosts.
 """
 import os
 import signal
@@ -25,7 +26,7 @@ def _ip(*words):
 
 
 def _identity(path):
-    """Returns what identifies the namespace that a file stands for, or None if there is no such file."""
+    """Returns the identity of the namespace behind a file, or None if there is no such file."""
     try:
         found = os.stat(path)
     except OSError:
@@ -34,8 +35,9 @@ def _identity(path):
 
 
 class NetworkHosts:
-    """Network namespaces that act as hosts. The bridge is in one more namespace, so nothing outside of these namespaces
-    is touched. Making them takes root's rights. Use it in a `with` statement, which removes them in the end."""
+    """Makes network namespaces that act as hosts. The bridge is in another namespace, so nothing
+    outside of these namespaces changes. This needs root. Use it in a `with` statement,
+    which removes the namespaces at the end."""
 
     def __init__(self, count):
         self.count = count
@@ -63,7 +65,8 @@ class NetworkHosts:
         return [str(ON_HOST), "--words", self.prefix, self.address(host), *command]
 
     def agent(self):
-        """Returns a command that takes a host's address and words, as ssh does, and runs the words there by a shell."""
+        """Returns a command that takes a host's address and words, as ssh does. It runs the words
+        in a shell on that host."""
         return f"{ON_HOST} --shell {self.prefix}"
 
     def hosts_with_slots(self, hosts, slots):
@@ -71,7 +74,8 @@ class NetworkHosts:
         return ",".join(f"{self.address(host)}:{slots}" for host in range(hosts))
 
     def kill_all(self):
-        """Ends all processes on the hosts. One of them may start another one meanwhile, so this takes several rounds."""
+        """Ends all processes on the hosts. This takes several rounds, since a process may start
+        another one in the meantime."""
         end = time.monotonic() + END_S
         while time.monotonic() < end:
             pids = self._pids()

@@ -26,7 +26,7 @@ WAYS = ("tcp", "shm", "inproc")
 
 
 def layer_of(file, root):
-    """Returns the layer that a function belongs to, according to its source file."""
+    """Returns the layer of a function, according to its source file."""
     try:
         path = Path(file).resolve().relative_to(root)
     except ValueError:
@@ -48,8 +48,8 @@ def count(profile, root):
                 names[found[1]] = found[2]
             file = names[found[1]]
         elif line.startswith(("fi=", "fe=", "cfi=", "cfl=")):
-            # The counts that follow still belong to `file`. But this line may define the number of a file name, which a
-            # later fl= line uses.
+            # The following counts still belong to `file`. But this line may define the number of a
+            # file name, and a later fl= line may use that number.
             inner = re.match(r"\w+=\((\d+)\)(?: (.*))?", line)
             if inner[2]:
                 names[inner[1]] = inner[2]

@@ -10,14 +10,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-QUIET_PCT = 10  # the machine is quiet if other processes use less than this
+QUIET_PCT = 10  # the machine is quiet if other processes use less than this percentage of it
 TERMINATE_S = 3  # at most this many seconds pass between SIGTERM and SIGKILL
 PR_SET_CHILD_SUBREAPER = 36  # an option of prctl
 
 
 @dataclass
 class Launch:
-    lines: list  # of stdout
+    lines: list  # the lines of stdout
     others_pct: float  # the share of the machine's processor time that other processes used, in percent
     seconds: float
     stalled: bool  # we ended the launch, since it printed nothing for too long
@@ -57,14 +57,14 @@ def _process_table():
             try:
                 words = (entry / "stat").read_text().rsplit(")", 1)[1].split()
             except OSError:
-                continue  # it has just ended
+                continue  # the process has just ended
             table[int(entry.name)] = (int(words[1]), words[19])
     return table
 
 
 def _descendants(pids):
-    """Maps each of `pids`, and the pid of each descendant, to the process's start time. A reused pid has another start
-    time."""
+    """Maps each of `pids`, and the pid of each descendant, to the process's start time. A reused
+    pid has a different start time."""
     table = _process_table()
     found = {pid: table[pid][1] for pid in pids if pid in table}
     grown = True
@@ -76,8 +76,8 @@ def _descendants(pids):
 
 
 def _end(processes):
-    """Sends SIGTERM to `processes`, and waits at most TERMINATE_S for their end. Then kills whichever of them and of their
-    descendants still run.
+    """Sends SIGTERM to `processes`, and waits at most TERMINATE_S for their end. Then kills the
+    remaining ones and their remaining descendants.
     """
     ours = _descendants([process.pid for process in processes])
     for process in processes:
@@ -120,8 +120,8 @@ def _read_lines(processes, stall_s):
 
 
 def adopt_orphans():
-    """Makes this process the parent of descendants whose own parents end. Otherwise nobody here would learn how much
-    processor time they have used."""
+    """Makes this process the parent of descendants whose own parents end. Otherwise this process
+    could not learn how much processor time they have used."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -132,8 +132,8 @@ def _reap_orphans():
 
 
 def launch(commands, environment, scratch, stall_s, end_rest=lambda: None):
-    """Runs the commands together until they end, or until none of them has printed a line for `stall_s` seconds. Then
-    calls `end_rest`, which ends the processes that the commands have left behind."""
+    """Runs the commands together until they end, or until none of them has printed a line for
+    `stall_s` seconds. Then calls `end_rest`, which ends the remaining processes of the commands."""
     errors = scratch / "stderr"
     adopt_orphans()
     busy, total = machine_seconds()

@@ -2,7 +2,7 @@
 # Runs a command on one of the hosts that bench/hosts.py makes:
 #   on_host.sh --words PREFIX ADDRESS WORD...   runs the words as they are
 #   on_host.sh --shell PREFIX ADDRESS WORD...   gives the words to a shell, as ssh does
-# The last number of the address is that of the host. The command sees a host name of its own.
+# The last number of the address is the number of the host. The command sees its own host name.
 how=$1 prefix=$2 host=${3##*.}
 shift 3
 if [ "$how" = --shell ]; then set -- sh -c "$*"; fi

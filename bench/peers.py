@@ -1,8 +1,8 @@
 """Lists the peers that `./dev bench` compares, with the commands that start their ranks.
 
-For every peer, ranks are not pinned, and there may be more ranks than cores. tutti runs with its defaults, except for
-the choice of transports. A new peer needs one function and one line in PEERS, or in HOST_PEERS if its ranks run on
-several hosts.
+For every peer, ranks are not pinned, and there may be more ranks than cores. tutti runs with its defaults, but some
+peers choose its transport, its algorithm or its registered memory. A new peer needs one function and one line in
+PEERS, or in HOST_PEERS if its ranks run on several hosts.
 """
 import os
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ from results import COLLECTIVES
 
 @dataclass(frozen=True)
 class Place:
-    """Says where a launch runs. It names two folders: one with the programs (build/<preset>/bin), and one where the
-    launch may keep files."""
+    """Says where a launch runs. It names two folders: the folder of the programs
+    (build/<preset>/bin), and a folder for files of the launch."""
 
     programs: Path
     scratch: Path
@@ -26,7 +26,8 @@ class Place:
         return self.network.address(rank // self.ranks_per_host)
 
     def hosts(self, ranks):
-        """Returns the hosts of so many ranks, in the form that `tutti run` and mpirun know."""
+        """Returns the hosts for this number of ranks, in the form that `tutti run` and mpirun
+        know."""
         return self.network.hosts_with_slots(ranks // self.ranks_per_host, self.ranks_per_host)
 
     def on_host_of(self, rank, command):
@@ -41,11 +42,13 @@ Commands = Callable[[Place, int, list], list]
 @dataclass(frozen=True)
 class Peer:
     name: str
-    program: str  # in bin/perf
+    program: str  # the name of the program in bin/perf
     commands: Commands
     environment: dict = field(default_factory=dict)
     collectives: tuple = tuple(COLLECTIVES)
-    spins: bool = False  # never yields while it waits; with more ranks than cores, the scheduler decides its speed
+    # True if the peer never yields while it waits. Then the scheduler decides its speed if there are more
+    # ranks than cores.
+    spins: bool = False
 
 
 def _tutti(place, ranks, words):
@@ -88,8 +91,8 @@ def _gloo_on_hosts(place, ranks, words):
 
 
 def _openmpi_on_hosts(place, ranks, words):
-    """Uses shared memory within a host and TCP between hosts. mpirun's helpers on the hosts stay its children, so that
-    their processor time counts as this launch's."""
+    """Uses shared memory within a host and TCP between hosts. mpirun's helpers on the hosts stay
+    children of mpirun, so that their processor time counts for this launch."""
     start = [*MPIRUN, "-np", str(ranks), "--host", place.hosts(ranks), "--leave-session-attached",
              "--mca", "plm_rsh_agent", place.network.agent(), "--mca", "pml", "ob1", "--mca", "btl", "vader,tcp,self"]
     return [place.on_host_of(0, [*start, str(place.programs / "perf/openmpi"), *words])]

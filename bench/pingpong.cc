@@ -1,6 +1,7 @@
-// Measures round trips between two processes of one host. One run alternates between four methods. Two of
-// them send messages through Mesh, Driver and a transport (tcp and shm). The other two use only what these
-// transports build on: a bare blocking socket, and cache lines that the processes write in turn.
+// Measures round trips between two processes of one host. One run alternates between four methods.
+// Two of them send messages through Mesh, Driver and a transport (tcp and shm). The other two use
+// only the basis of these transports: a plain blocking socket, and cache lines that the processes
+// write in turn.
 //
 //   perf_pingpong [bytes] [rounds] [round trips per round] [spin in microseconds] [socket buffer] [ring]
 #include <algorithm>
@@ -62,8 +63,8 @@ class Bare {
   std::vector<std::byte> memory_;
 };
 
-// `Line` has two cache lines. The processes take turns, and each writes its own line. No round trip through
-// shared memory is faster.
+// `Line` has two cache lines. The processes take turns, and each writes its own line. This is the
+// fastest possible round trip through shared memory.
 class Line {
  public:
   Line(std::atomic<std::uint64_t>* words, bool first) : words_(words), first_(first) {}
@@ -154,8 +155,9 @@ void print(const char* what, const std::vector<double>& us, const std::vector<do
 }
 
 void run(int rank, int descriptor, std::atomic<std::uint64_t>* words, const Settings& settings) {
-  const auto tcp =
-      make_ours(rank, descriptor, tcp::create({.socket_buffer = settings.socket_buffer}).take(), settings);
+  tcp::Options options;
+  options.socket_buffer = settings.socket_buffer;
+  const auto tcp = make_ours(rank, descriptor, tcp::create(options).take(), settings);
   const auto shm = make_ours(rank, descriptor, shm::create({.ring = settings.ring}).take(), settings);
   Bare bare(descriptor, rank == 0, settings);
   Line line(words, rank == 0);

@@ -1,4 +1,4 @@
-"""Compares the times that tutti takes across hosts with those that its simulator predicts."""
+"""Compares the times that tutti takes across hosts with the times that its simulator predicts."""
 import csv
 import math
 import statistics
@@ -13,8 +13,8 @@ PEERS = ("openmpi", "gloo")
 
 
 def commands(place, ranks, rows):
-    """Returns the commands that print a prediction for each row of results. Ranks on the hosts measure the costs of
-    messages for it."""
+    """Returns the commands that print a prediction for each row of results. Ranks on the hosts
+    measure the costs of messages for the predictions."""
     file = place.scratch / "measured.csv"
     results.append(file, results.COLUMNS, [[row[column] for column in results.COLUMNS] for row in rows])
     start = [str(place.programs / "tutti"), "run", "-H", place.hosts(ranks), "--agent", place.network.agent(), "--"]
@@ -22,7 +22,7 @@ def commands(place, ranks, rows):
 
 
 def parse(lines):
-    """Returns the rows of what `tutti explain --validate` has printed."""
+    """Returns the rows that `tutti explain --validate` has printed."""
     rows = list(csv.reader(line for line in lines if "," in line and not line.startswith("#")))
     return [row for row in rows if len(row) == len(COLUMNS) - 1 and row[0] != COLUMNS[0]]
 

@@ -32,8 +32,8 @@ def machine():
 
 
 def failing_cells(found):
-    """Returns rows (cell, pair, estimate, bar), highest ratio first. If the ratio is above several bars, `bar` is the
-    highest of these."""
+    """Returns rows (cell, pair, estimate, bar), with the highest ratio first. `bar` is the highest
+    bar that the ratio exceeds."""
     worst = {}
     for verdict in found:
         for cell, peer, ratio in verdict.failing:
@@ -53,8 +53,8 @@ def _verdict(verdict):
 
 
 def verdicts(figures, most=None):
-    """Returns a table with a row for each bar. A second table lists cells above a bar, the worst first, at most `most`
-    of them."""
+    """Returns a table with a row for each bar. A second table lists the cells above a bar. It
+    begins with the worst one and has at most `most` rows."""
     found = judge(figures)
     text = table(["bar", "found", "verdict"], [[v.words, v.found, _verdict(v)] for v in found],
                  ["---", "---", "---"])
@@ -135,8 +135,8 @@ def medians(figures):
 
 
 def charts(figures):
-    """Returns SVG charts of time over size, by file name: one for each number of ranks, and one for all_reduce
-    alone."""
+    """Returns a map from file names to SVG charts of time over size. There is a chart for each
+    number of ranks, and one for all_reduce alone."""
     lines = {}
     for peer, cell, median in medians(figures):
         if cell.bytes:
@@ -178,7 +178,7 @@ def instructions(counts):
 
 
 def load(rows):
-    """Says in words how much other processes disturbed the launches."""
+    """Returns a sentence about how much other processes disturbed the launches."""
     others = sorted(float(row["others_pct"]) for row in rows if row["others_pct"])
     if not others:
         return ""

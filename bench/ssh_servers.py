@@ -24,7 +24,8 @@ UsePAM no
 
 
 class SshServers:
-    """Runs the servers as long as its `with` statement. `options` are those by which `tutti run` uses them."""
+    """Runs the servers as long as its `with` statement. `options` are the options with which `tutti
+    run` uses the servers."""
 
     def __init__(self, network):
         self.network = network
@@ -61,7 +62,7 @@ class SshServers:
         (self.folder / "sshd_config").write_text(CONFIG.format(folder=self.folder, port=PORT))
 
     def _start(self):
-        # The mount is in a namespace of the command, and ends with it.
+        # The mount is in the command's own namespace, and ends with the command.
         command = f"mount -t tmpfs none /run && mkdir /run/sshd && exec {SERVER} -D -e -f {self.folder}/sshd_config"
         for host in range(self.network.count):
             self.servers.append(subprocess.Popen(self.network.on(host, ["sh", "-c", command]), text=True,

@@ -1,7 +1,7 @@
-// This program is a rank of which bench/starting.py measures how long it takes to start. It prints when it
-// began, when `init` had ended, and how many connections it then had:
+// This program is a rank. bench/starting.py measures how long it takes to start. The program prints
+// when it began, when `init` had ended, and how many connections it had after that:
 //   rank R began NANOSECONDS met NANOSECONDS tcp N local N
-// The times are those of the clock CLOCK_MONOTONIC, which all processes of a machine share.
+// The times are read from CLOCK_MONOTONIC, a clock that all processes of a machine share.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

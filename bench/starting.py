@@ -1,9 +1,10 @@
-"""Measures how long ranks take to start: from the start of `tutti run` until the last rank's `init` has ended.
+"""Measures how long ranks take to start, from the start of `tutti run` to the end of the last
+rank's `init`.
 
-`./dev bench --starting` calls this module. Each round starts 1 to 256 ranks on this machine. It also starts ranks on
-hosts that bench/hosts.py makes, which the launcher reaches by ssh, directly before or after as many ranks on this
-machine. The connections that the ranks have after `init`, and the requests that they make to the store, are counted
-too.
+`./dev bench --starting` calls this module. Each round starts 1 to 256 ranks on this machine. It
+also starts ranks on hosts that bench/hosts.py makes and that the launcher reaches by ssh. The same
+number of ranks is started on this machine directly before or after. The module also counts the
+connections that the ranks have after `init`, and the requests that they make to the store.
 """
 import contextlib
 import os
@@ -24,7 +25,7 @@ from ssh_servers import SERVER, SshServers
 
 RANKS = "1,2,4,8,16,32,64,128,256"
 HOSTS = RANKS_PER_HOST = 8
-STALL_S = 120  # a start that prints nothing for so long is ended
+STALL_S = 120  # a start that prints nothing for this long is ended
 MOST_RATIO = 3.0  # the bar for the start on hosts, compared with the start on one machine
 COLUMNS = ["hosts", "ranks", "launched_s", "met_s", "tcp", "tcp_total", "local", "requests", "round", "others_pct"]
 LINE = re.compile(r"rank (\d+) began (\d+) met (\d+) tcp (\d+) local (\d+)")
@@ -35,7 +36,8 @@ class StartError(Exception):
 
 
 class Start:
-    """The figures of one start, from the lines that the ranks have printed (bench/starting.cc)."""
+    """Computes the figures of one start from the lines that the ranks have printed
+    (bench/starting.cc)."""
 
     def __init__(self, begin_ns, lines, ranks):
         found = [tuple(map(int, match.groups())) for match in map(LINE.search, lines) if match]
@@ -48,8 +50,8 @@ class Start:
 
 
 class Starts:
-    """Starts ranks on this machine and on hosts, and appends a row to a file for each start. `network` is None if no
-    start on hosts is wanted."""
+    """Starts ranks on this machine and on hosts, and appends a row to a file for each start.
+    `network` is None if all ranks start on this machine."""
 
     def __init__(self, options, say, network, ssh_options):
         self.options = options
@@ -81,7 +83,8 @@ class Starts:
                                         for host in range(self.network.count)))
             command = [self.tutti, "run", "--hostfile", str(hostfile), *self.ssh_options, "--", self.program]
             found, _ = self._start(self.network.on(0, command), {}, ranks)
-        # The logins are children of the servers. So it is not known how much of the machine other processes used.
+        # The logins are children of the servers. So this program does not know how much of the
+        # machine other processes used.
         self._write(number, self.network.count, ranks, found, None, "")
 
     def _start(self, command, environment, ranks):
@@ -89,7 +92,7 @@ class Starts:
         with tempfile.TemporaryDirectory() as scratch:
             begin = time.monotonic_ns()
             done = launch.launch([command], environment, Path(scratch), STALL_S)
-        if done.status != 0:  # all ranks may have met all the same
+        if done.status != 0:  # all ranks may still have met
             self.say(f"bench: {' '.join(command)}: status {done.status}\n{done.errors.rstrip()}")
         return Start(begin, done.lines, ranks), done.others_pct
 
@@ -102,8 +105,8 @@ class Starts:
                  + (f", others {others} %" if others else ""))
 
     def _store_requests(self, ranks):
-        """Returns how many requests the ranks make to the store. They meet at a store that this function serves, since
-        the launcher's own store does not tell."""
+        """Returns how many requests the ranks make to the store. They meet at a store that this
+        function starts, since the launcher does not print the requests to its own store."""
         with tempfile.TemporaryDirectory() as folder:
             token = Path(folder, "token")
             token.write_text(os.urandom(32).hex())
@@ -126,7 +129,7 @@ def _hosts_words(hosts):
 
 
 def _why_no_hosts():
-    """Returns why there can be no hosts with an sshd here, or None."""
+    """Returns the reason why hosts with an sshd cannot be made here, or None."""
     if os.geteuid() != 0:
         return "making hosts takes root's rights"
     missing = [name for name in (SERVER, "ssh", "ssh-keygen", "ip") if not shutil.which(name)]
@@ -169,7 +172,8 @@ def curve(rows):
 
 
 def comparison(rows):
-    """Returns a table that compares the starts on hosts with those of as many ranks on this machine, round by round."""
+    """Returns a table that compares starts on hosts with starts of the same number of ranks on this
+    machine, by round."""
     lines = []
     for ranks, there in _by_ranks(rows, on_hosts=True).items():
         here = _by_ranks(rows, on_hosts=False).get(ranks, [])

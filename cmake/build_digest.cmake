@@ -1,5 +1,5 @@
-# cmake -DFOLDER=... -DLIST=... -DOUTPUT=... -P build_digest.cmake: writes a source file that defines tutti::build().
-# That function returns a short digest of the files that LIST names.
+# cmake -DFOLDER=... -DLIST=... -DOUTPUT=... -P build_digest.cmake: writes a source file that
+# defines tutti::build(). This function returns a short digest of the files that LIST names.
 file(STRINGS ${LIST} files)
 set(digests "")
 foreach(file IN LISTS files)

@@ -1,7 +1,7 @@
 find_package(Threads REQUIRED)
 if(TUTTI_BUNDLE)
   set(OPENSSL_USE_STATIC_LIBS ON)
-  # Protobuf stays shared, since Debian's static library cannot be linked into a shared one.
+  # Protobuf stays shared, since Debian's static library cannot be linked into a shared library.
 endif()
 # Asio is header-only and has no CMake package on most systems.
 find_path(ASIO_INCLUDE_DIR asio.hpp)
@@ -27,7 +27,7 @@ while(needs)
   endif()
 endwhile()
 if(missing)
-  message(FATAL_ERROR "tutti is made with libraries that are not here, or too old. On Debian and Ubuntu this installs "
+  message(FATAL_ERROR "tutti needs libraries that are missing or too old. On Debian and Ubuntu, this installs "
                       "them:\n  sudo apt-get install${missing}")
 endif()
 
@@ -43,7 +43,7 @@ target_include_directories(tutti_asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
 target_compile_definitions(tutti_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
 target_link_libraries(tutti_asio INTERFACE Threads::Threads)
 if(TUTTI_SANITIZE MATCHES thread)
-  # This turns off Asio's fences around handlers. ThreadSanitizer does not understand fences, so g++ rejects them in
-  # this build.
+  # This turns off Asio's fences around handlers. g++ rejects fences in this build, because
+  # ThreadSanitizer does not understand them.
   target_compile_definitions(tutti_asio INTERFACE ASIO_DISABLE_FENCED_BLOCK)
 endif()

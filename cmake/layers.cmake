@@ -41,8 +41,8 @@ if(TUTTI_SANITIZE)
                                                  -fno-omit-frame-pointer)
   target_link_options(tutti_options INTERFACE -fsanitize=${TUTTI_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # GCC gives false alarms about code that the sanitizers insert. Which ones it gives depends even on the length of
-    # the path to the source tree.
+    # GCC warns without reason about code that the sanitizers insert. The set of these warnings even
+    # depends on the length of the path to the source tree.
     target_compile_options(tutti_options INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
                                                    -Wno-maybe-uninitialized)
   endif()

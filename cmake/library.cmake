@@ -1,5 +1,6 @@
-# Defines the libraries that users get, tutti::tutti (shared) and tutti::tutti_static, and installs them with the public
-# headers. Both consist of the objects of all layers, so this file is included after all layers.
+# This file defines the libraries that users get, tutti::tutti (shared) and tutti::tutti_static. It
+# also installs them with the public headers. Both libraries consist of the objects of all layers,
+# so this file is included after all layers.
 include(CMakePackageConfigHelpers)
 
 # Every header in include/tutti is installed and is public API. These headers include only each other and the standard
@@ -37,7 +38,7 @@ if(TUTTI_BUNDLE)
   target_link_options(tutti PRIVATE -s)
 endif()
 
-# Hidden visibility covers our code; the version script also hides symbols from templates and static libraries.
+# Hidden visibility covers tutti's own code; the version script also hides symbols from templates and static libraries.
 set(version_script ${PROJECT_SOURCE_DIR}/cmake/tutti.map)
 set_target_properties(tutti PROPERTIES LINK_DEPENDS ${version_script})
 target_link_options(tutti PRIVATE -Wl,--version-script=${version_script} -Wl,--exclude-libs,ALL)
@@ -48,7 +49,8 @@ else()
 endif()
 
 if(TUTTI_INSTALL)
-  # There are two export sets, since users of the shared library need none of the packages that it was built with.
+  # There are two export sets, because only users of the static library need the packages that tutti
+  # was built with.
   install(TARGETS tutti tutti_headers EXPORT tutti FILE_SET HEADERS)
   install(TARGETS tutti_static EXPORT tutti_static)
   set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tutti)

@@ -20,8 +20,8 @@ namespace tutti {
 
 namespace {
 
-// Throws if some ranks request memory of the host and others of a device, or if a rank has no memory of its
-// device. All ranks have the same votes, so all ranks throw the same error.
+// Throws if some ranks request memory of the host and other ranks request memory of a device, or if a rank
+// has no memory of its device. All ranks have the same votes, so all ranks throw the same error.
 void check_votes(const Group& group, const std::vector<AllocationVote>& votes) {
   for (std::size_t rank = 0; rank < votes.size(); ++rank) {
     const AllocationVote& vote = votes[rank];
@@ -56,7 +56,7 @@ std::vector<std::uint64_t> parts_of(const std::vector<AllocationVote>& votes) {
   return parts;
 }
 
-// Returns memory of the first library that has memory of such devices.
+// Allocates the memory with the first library that supports this kind of device.
 Result<std::unique_ptr<AllocatedMemory>> allocate_by_library(const World& world, std::size_t bytes,
                                                              Memory memory) {
   Status why(Code::unsupported, "no library is loaded");
@@ -68,7 +68,8 @@ Result<std::unique_ptr<AllocatedMemory>> allocate_by_library(const World& world,
   return why;
 }
 
-// Each rank allocates its memory before it votes, since only an attempt shows whether a device has enough.
+// Each rank allocates its memory before it votes, since only an attempt shows whether a device has enough
+// memory left.
 std::shared_ptr<GroupMemory> allocate_on_device(const std::shared_ptr<Group>& group, std::size_t bytes,
                                                 Memory memory) {
   const Driver& driver = group->world().engine->driver;
@@ -121,7 +122,8 @@ Allocation::Allocation(std::shared_ptr<Group> group, std::shared_ptr<GroupMemory
     : group_(std::move(group)), memory_(std::move(memory)) {}
 
 // If ranks share the memory, the group keeps another reference until all ranks have released it. So
-// `memory_.reset()` does not free it here. The driving thread frees it later, because no other thread may.
+// `memory_.reset()` does not free the memory here. The driving thread frees it later, because no
+// other thread may.
 void Allocation::let_go() {
   GroupMemory* const memory = memory_.get();
   const bool shared = memory != nullptr && memory->shared();

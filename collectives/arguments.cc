@@ -64,7 +64,8 @@ std::uint64_t share(const Context& c) {
   }
 }
 
-// If the call's kind has counts (its name ends in _v), checks that there is one count for each rank.
+// Checks that there is one count for each rank, if the call's kind has counts (its name ends in
+// _v).
 Status check_counts(const Context& c) {
   const auto wrong = [&](std::span<const std::uint64_t> counts, const char* which) {
     if (counts.size() == c.p()) return Status();
@@ -89,8 +90,7 @@ Status check_counts(const Context& c) {
   }
 }
 
-// The texts of errors are made in functions of their own, so that the checks themselves stay short enough to
-// be inlined.
+// Separate functions make the texts of errors, so that the checks themselves stay short enough to be inlined.
 [[gnu::cold]] Status wrong_size(const char* side, std::uint64_t have, std::uint64_t need) {
   if (have == need) return invalid(std::string(side) + " is null");
   return invalid(std::string(side) + " holds " + std::to_string(have) + " elements, needs " +
@@ -106,7 +106,8 @@ Status check_size(const char* side, std::uint64_t have, std::uint64_t need, cons
 }
 
 // Checks that both buffers lie in the same memory, and that they are either in place or do not overlap at
-// all. If one buffer corresponds to a block of the other, "in place" means that it is exactly that block.
+// all. If the smaller buffer corresponds to a block of the larger one, "in place" means that the smaller
+// buffer is exactly that block.
 Status check_overlap(const Context& c, Problem& problem) {
   const ConstBuffer& in = c.call.in;
   const Buffer& out = c.call.out;
@@ -126,7 +127,8 @@ Status check_overlap(const Context& c, Problem& problem) {
   return problem.in_place || apart ? Status() : invalid("in and out overlap without being in place");
 }
 
-// Returns the type of the elements: the input's if this rank has an input, otherwise the output's.
+// Returns the type of the elements: the input's type if this rank has an input, and otherwise the output's
+// type.
 DataType type_of(const Context& c) { return has_input(c.call, c.rank) ? c.call.in.type : c.call.out.type; }
 
 Status check_types(const Context& c, bool has_in, bool has_out) {

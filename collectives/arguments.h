@@ -32,15 +32,16 @@ Fingerprint fingerprint(const Call& call, int rank, int size);
 
 // Checks everything that one rank can check, and returns the problem for the algorithms. Errors:
 // invalid_argument; unsupported if the reduction is not defined on the type. The problem refers to the counts
-// of the call, so these must live as long as the problem.
+// of the call, so the counts must live as long as the problem.
 Result<Problem> check(const Call& call, int rank, int size);
 
 // Checks the arguments of one message, on a communicator of `size` ranks. Errors: invalid_argument;
 // unsupported if the buffer lies in device memory.
 Status check(const Transfer& transfer, int size);
 
-// These return the error for a call with a registered region, a stream or device memory that nothing here can
-// use. `why` says why no library carries out the call; for messages it is `no_messages`.
+// These functions return the error for a call with a registered region, a stream or device memory if neither
+// tutti nor a library can use it. `why` says why no library carries out the call. For messages it is
+// `no_messages`.
 inline constexpr std::string_view no_messages = "no library carries out messages";
 Status useless_region();
 Status useless_stream(std::string_view why);

@@ -51,7 +51,7 @@ void exchange_by_collective(Group& group, Composite part_of, const CallOptions& 
 }
 
 // `PrivateCalls` issues collectives on a communicator that the program does not see. All of them are marked
-// as tutti's own, so no library carries them out.
+// as tutti's own, so they are never offloaded to a library such as NCCL.
 class PrivateCalls final : public HostCalls {
  public:
   explicit PrivateCalls(std::shared_ptr<Group> group) : group_(std::move(group)) {}

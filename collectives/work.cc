@@ -44,7 +44,7 @@ class TracedWait {
 };
 
 // Returns why a wait can make no progress (this process is a forked child, or the driver has failed). Returns
-// ok if it can.
+// ok if the wait can make progress.
 Status stuck(Operation& operation) {
   Driver& driver = operation.engine().driver;
   if (driver.forked()) return forked_child().with_context(operation.describe());
@@ -89,8 +89,9 @@ bool Work::wait_for(std::chrono::nanoseconds timeout) {
   return true;
 }
 
-// This thread drives first, so that no other thread can end the operation meanwhile. Then it lets others
-// drive: if the stream has no room for more work, it may get some only when an operation has ended.
+// This thread drives first, so that no other thread can end the operation meanwhile. Then it lets
+// others drive, since a stream that is full may get room for more work only when an operation has
+// ended.
 void Work::wait_on(void* stream) {
   if (operation_ == nullptr) return;
   Driver& driver = operation_->engine().driver;

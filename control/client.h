@@ -23,11 +23,11 @@ class ControlClient {
   // Ends the operations in flight, if the communicator has failed. The desk never calls this function from
   // within a callback of the mesh.
   virtual void act_on_failure() = 0;
-  // Reports that a rank has been lost. The desk has called `fail` before.
+  // Reports that a rank has been lost. The desk has already called `fail`.
   virtual void on_loss() = 0;
   // Reports that a rank has said goodbye.
   virtual void on_leave() = 0;
-  // Passes on a note of another member.
+  // Delivers a note that another member has sent.
   virtual void on_note(const ControlNote& note) = 0;
 };
 

@@ -12,8 +12,8 @@ namespace tutti {
 
 namespace {
 
-// Returns whether `decision` answers the note `asked`. A refusal answers only notes of its own attempt, since
-// another attempt may follow.
+// Returns whether `decision` answers the note `asked`. A refusal answers only notes of the same attempt,
+// since another attempt may follow.
 bool concerns(const ShrinkNote& decision, const ShrinkNote& asked) {
   return decision.kind != ShrinkNote::Kind::refuse || decision.attempt == asked.attempt;
 }
@@ -45,7 +45,7 @@ void ControlDesk::start(std::unique_ptr<ControlPlane> plane) {
 void ControlDesk::stop() {
   if (plane_ == nullptr) return;
   plane_->stop();
-  const DriverGuard guard(driver_);  // its destructor runs the tasks that were posted last
+  const DriverGuard guard(driver_);  // the guard's destructor runs the tasks that were posted last
 }
 
 // --- on the plane's thread ---
@@ -123,10 +123,10 @@ void ControlDesk::read_note(const ControlNote& note) {
   if (note.topic == topic_shrink) answer_shrink(note, context, client != clients_.end());
 }
 
-// Answers a shrink note about a communicator that this rank has finished shrinking, or that does not exist
-// any more. `closed_` holds ranges of numbers of closed communicators. To save memory, it may merge its
-// oldest ranges into one, which then contains the numbers between them, too. One of these may be a
-// communicator that still exists, so `alive` must be checked as well.
+// Answers a shrink note about a communicator that this rank has finished shrinking, or that does
+// not exist any more. `closed_` holds ranges of numbers of closed communicators. To save memory, it
+// may merge its oldest ranges into one, which then contains the numbers between them, too. One of
+// these numbers may belong to a communicator that still exists, so `alive` must be checked as well.
 void ControlDesk::answer_shrink(const ControlNote& note, std::uint32_t context, bool alive) {
   const auto asked = decode_shrink(note.body);
   const auto kind = asked ? asked->kind : ShrinkNote::Kind::learned;

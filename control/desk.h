@@ -37,20 +37,20 @@ class ControlDesk final : public ControlEvents {
 
   // Returns whether the plane runs, and the other ranks have not given up this one.
   bool listens() const { return plane_ != nullptr && !fenced_; }
-  // These add and remove a communicator, at the beginning and the end of its life.
+  // These functions add and remove a communicator, at the beginning and the end of its life.
   void add(ControlClient& client);
   void remove(ControlClient& client);
   // Tells all ranks that a communicator has failed here.
   void tell_failure(std::uint32_t context, const Status& why);
-  // Tells the other members (world ranks) of a communicator that this rank will not be in it. Some of them
-  // may have made the communicator already, or may make it later.
+  // Tells the other members (world ranks) of a communicator that this rank will not join it. Some of them may
+  // have made the communicator already, or may make it later.
   void renounce(std::uint32_t context, const std::vector<int>& members, const Status& why);
   // These functions send a note, like the functions of ControlPlane with the same names. The receiving rank
-  // passes it to `ControlClient::on_note`. Any thread may call them once there is a communicator. Without a
-  // plane they do nothing.
+  // passes the note to `ControlClient::on_note`. Any thread may call them once there is a communicator.
+  // Without a plane they do nothing.
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int rank, std::uint32_t topic, std::string body);
-  // These return whether a rank has been lost, and whether it has said goodbye.
+  // These functions return whether a rank has been lost, and whether it has said goodbye.
   bool is_lost(int rank) const { return lost_.contains(rank); }
   bool has_left(int rank) const { return left_.contains(rank); }
   bool is_fenced() const { return fenced_; }

@@ -22,7 +22,7 @@ enum ControlTopic : std::uint32_t {
   topic_where = 4,    // CallNote, to all: the leader asks which ranks have reached this call
   topic_here = 5,     // HereNote: the answer to topic_where
   topic_shrink = 6,   // ShrinkNote, between members
-  topic_unused = 7,   // a context alone: no member uses that communicator's shared memory any more
+  topic_unused = 7,   // only a context: no member uses that communicator's shared memory any more
   topic_differs = 8,  // CallNote, to all: calls differ, and the sender asks all ranks for theirs
   topic_called = 9,   // CallNote: the answer to topic_differs
 };
@@ -110,7 +110,7 @@ struct ShrinkNote {
     decline,   // the communicator is closed here
     propose,   // by the leader: these members continue
     accept,
-    object,   // the number of the new context is in use here
+    object,   // the number of the new context is in use at the sender
     commit,   // the proposal is final; by the leader, or by a member that has learned it
     refuse,   // too few members are left
     learned,  // the sender has received the commit
@@ -128,7 +128,7 @@ struct ShrinkNote {
   std::optional<std::uint64_t> place;
   // join: the members that the sender cannot reach; propose, commit, refuse: the members that stay
   std::vector<bool> members;
-  std::vector<bool> spared;  // propose, commit: those that leave voluntarily
+  std::vector<bool> spared;  // propose, commit: the members that leave voluntarily
 };
 std::string encode(const ShrinkNote& note);
 std::optional<ShrinkNote> decode_shrink(std::string_view body);

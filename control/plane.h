@@ -16,7 +16,7 @@ struct ControlNote {
 };
 inline constexpr std::size_t max_control_body = 256 * 1024;
 
-// Returns the status for a rank that the others have given up. `self` is that rank's description.
+// Returns the status for a rank that the other ranks have given up. `self` is that rank's description.
 inline Status given_up(const std::string& self, int rank, const std::string& why) {
   return Status(Code::aborted, self + " was given up by the other ranks and stays excluded: " + why, rank);
 }
@@ -31,13 +31,13 @@ class ControlEvents {
   virtual void on_lost(int rank, const Status& why) = 0;
   // Reports that a rank has said goodbye.
   virtual void on_left(int rank) = 0;
-  // Reports that the others have given up this rank for good. No further event follows.
+  // Reports that the other ranks have given up this rank for good. No further event follows.
   virtual void on_fenced(const Status& why) = 0;
   virtual void on_note(const ControlNote& note) = 0;
 };
 
-// A `ControlPlane` tells each rank which others have died. It also delivers notes, for example those in which
-// a rank reports a failure. It does both even while the application makes no calls. It needs neither the
+// A `ControlPlane` tells each rank which other ranks have died. It also delivers notes, for example when a
+// rank reports a failure. It does both even while the application makes no calls. It needs neither the
 // application's threads nor the driver.
 //
 // Any thread may call it. Only `start` and `stop` ever wait.
@@ -50,11 +50,11 @@ class ControlPlane {
   // Says goodbye and ends, after half a second at the latest. A second call does nothing.
   virtual void stop() = 0;
 
-  // Sends a note to all other ranks. Notes of the same topic with the same `key` count as the same note,
-  // whichever rank sends them: each rank takes and passes on only the first. Each note with the key zero
-  // counts as a new note.
+  // Sends a note to all other ranks. Notes of the same topic with the same `key` count as the same
+  // note, even if different ranks send them. Each rank takes and passes on only the first of them.
+  // Each note with the key zero counts as a new note.
   virtual void publish(std::uint32_t topic, std::uint64_t key, std::string body) = 0;
-  // Sends a note to one rank, through others if necessary.
+  // Sends a note to one rank, through other ranks if necessary.
   virtual void send(int rank, std::uint32_t topic, std::string body) = 0;
   // Declares a rank lost, on all ranks. `on_lost` follows, unless the rank was lost already.
   virtual void give_up(int rank, const Status& why) = 0;

@@ -99,7 +99,7 @@ struct Resolution::Lookup {
       addresses.push_back(address);
     }
   }
-  // Resolves `host` on a thread of its own, since getaddrinfo() cannot be cancelled and a slow name service
+  // Resolves `host` on a separate thread, since getaddrinfo() cannot be cancelled and a slow name service
   // must not use up the caller's time. The caller may give up and go on before the thread ends, so the thread
   // touches only `lookup`.
   static void run(const std::shared_ptr<Lookup>& lookup, const std::string& host) {
@@ -175,7 +175,7 @@ std::optional<SocketAddress> route_source(const SocketAddress& target) {
   const Descriptor probe(socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe) return std::nullopt;
   SocketAddress destination = target;
-  if (destination.port() == 0) destination.set_port(9);  // connect() needs some port; any one will do
+  if (destination.port() == 0) destination.set_port(9);  // connect() needs a port, and any port will do
   SocketAddress source;
   source.length = sizeof(source.storage);
   const bool found =

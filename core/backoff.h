@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-// A `Backoff` is the pause before the next attempt. It doubles each time, up to a limit.
+// A `Backoff` holds the pause before the next attempt. The pause doubles each time, up to a limit.
 class Backoff {
  public:
   using Duration = std::chrono::milliseconds;

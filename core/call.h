@@ -26,8 +26,7 @@ struct Call {
   std::span<const std::uint64_t> out_counts = {};
 };
 
-// These return whether a rank reads the input, or writes the output, of its call. A rank that does not need a
-// buffer ignores it.
+// These functions return whether a rank uses the input of its call, and the output.
 inline bool has_input(const Call& call, int rank) {
   switch (call.kind) {
     case CollectiveKind::barrier:

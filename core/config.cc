@@ -130,8 +130,8 @@ const Config::Variable* find(std::string_view name) {
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == text.npos; }
 
-// Returns whether a blank value of this variable is an error. That is so for tokens. If a script leaves a
-// token empty by mistake, the ports must not be open to everybody.
+// Returns whether a blank value of this variable is an error. A blank token is an error, since a
+// script that left the token empty by mistake would otherwise open the ports to everybody.
 bool may_not_be_blank(const Config::Variable& variable) {
   return variable.member == Config::Member(&Config::token) ||
          variable.member == Config::Member(&Config::token_file);
@@ -172,7 +172,7 @@ Result<Config> Config::from_environment() {
     values.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   Result<Config> config = from_values(values);
-  for (auto& [name, value] : values) security::wipe(value);  // since one may be the token
+  for (auto& [name, value] : values) security::wipe(value);  // one of them may be the token
   return config;
 }
 

@@ -10,7 +10,7 @@ namespace tutti {
 std::string error_text(int error);
 
 // Returns how many times so far `error_text` has said that this process has no descriptors left. If the
-// number grew during a call that failed, missing descriptors may be the cause.
+// number grew during a call that failed, a lack of descriptors may be the cause.
 std::uint64_t descriptor_shortages();
 
 }  // namespace tutti

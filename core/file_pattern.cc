@@ -13,8 +13,8 @@ bool is_folder(const std::string& path) {
   return path.ends_with('/') || (stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode));
 }
 
-// Returns a name that stays in one folder. A job's name may contain anything. In a file's name, it must
-// neither lead out of the folder (as `..` or an empty text would) nor control a terminal.
+// Returns the text in a form that is safe as part of a file's name. The name of a job may contain anything.
+// The result cannot lead out of the folder (as `..` or an empty text would), and cannot control a terminal.
 std::string in_one_folder(std::string text) {
   for (char& c : text) c = c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '_' : c;
   if (text.empty() || text.front() == '.') text.insert(0, 1, '_');

@@ -14,19 +14,20 @@
 
 namespace tutti {
 
-// A `Composite` consists of several collectives. It is a call of the user or, as `offload`, an agreement of
-// the ranks about calls that a library carries out.
+// A `Composite` consists of several collectives. Each value except `none` and `offload` is a call of the
+// user. `offload` stands for the collectives by which the ranks agree about calls that a library carries out.
 enum class Composite : std::uint8_t { none, init, split, allocate, group, offload };
 
 // A `Fingerprint` describes a call. It must be equal on all ranks of a collective. Every message header
 // carries it, so a rank that makes a different call gets an error that describes both calls.
 //
-// Fields that the kind does not use (the root of an all_reduce) stay at their defaults, so they never differ.
+// Fields that the kind of collective does not use, such as the root of an all_reduce, keep their defaults. So
+// they never differ.
 struct Fingerprint {
   CollectiveKind kind = CollectiveKind::barrier;
   DataType type = DataType::uint8;
   ReduceOp::Kind op = ReduceOp::Kind::sum;
-  std::uint8_t algorithm = 0;               // the one that the caller requests; 0 if none
+  std::uint8_t algorithm = 0;               // requested by the caller; 0 if none
   std::int32_t root : 23 = 0;               // less than `max_ranks`; for send and recv the peer, or -1
   bool on_device : 1 = false;               // the buffers lie in the memory of a device
   Composite part_of : 8 = Composite::none;  // the call that this collective is part of
@@ -40,9 +41,11 @@ struct Fingerprint {
 static_assert(sizeof(Fingerprint) == 16 && std::has_unique_object_representations_v<Fingerprint>);
 static_assert(max_ranks < 1 << 22);
 
-// `Counted` says what `Fingerprint::count` is for a kind. `share`: the number of elements of one rank's
-// share. `digest`: a digest of counts that all ranks know (all_gather_v, reduce_scatter_v). `nothing`: 0,
-// since each rank knows only its own counts (the other _v kinds) or there is nothing to count (barrier).
+// `Counted` says what `Fingerprint::count` means for a kind of collective:
+// - `share`: the number of elements of one rank's share.
+// - `digest`: a digest of counts that all ranks know (all_gather_v, reduce_scatter_v).
+// - `nothing`: the count is 0, since each rank knows only its own counts (the other _v kinds) or there is
+//   nothing to count (barrier).
 enum class Counted : std::uint8_t { share, digest, nothing };
 Counted counted(CollectiveKind kind);
 // Returns a digest of counts. It depends on every count, and on the order and the number of the counts.
@@ -55,7 +58,7 @@ std::string_view name_of(const Fingerprint& call);
 std::optional<std::uint64_t> known_bytes(const Fingerprint& call);
 // Returns a text such as "all_reduce(count=1024, float32, sum)", "broadcast(count=4, int32, root=2,
 // algorithm=3)", "gather_v(int32, root=2, on a device)" or "split()". The algorithm is shown by its number,
-// unless its name is given.
+// unless `algorithm` gives its name.
 std::string to_string(const Fingerprint& call, std::string_view algorithm = {});
 
 }  // namespace tutti

@@ -11,7 +11,7 @@
 namespace tutti {
 
 // A `FlatStatus` is a status in plain bytes, which can be sent to another process. A message of more than
-// `length` bytes is cut.
+// `length` bytes is cut off.
 template <std::size_t length>
 class FlatStatus {
  public:

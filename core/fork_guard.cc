@@ -52,7 +52,7 @@ void after_fork_in_child() {
 }
 
 Registry::Registry() {
-  // This fails only if there is no memory; children then keep our sockets.
+  // This call fails only if memory has run out. Children then keep our sockets.
   static_cast<void>(pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
                                    after_fork_in_child));
 }

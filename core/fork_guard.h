@@ -7,10 +7,11 @@
 #include <thread>
 
 // The fork guard hides our descriptors, and the memory that we share with peers, from children of fork(). A
-// data loader's child must not keep a dead rank's sockets open (its peers would never see the end of file),
-// nor share our epoll instance. So in the child /dev/null replaces every guarded descriptor. This closes the
-// socket there but keeps its number in use, so that a destructor that the child runs later cannot close
-// another file. Children that call exec() do not need this, since every descriptor is CLOEXEC.
+// child, such as a worker process of a data loader, must not keep the sockets of a dead parent open.
+// Otherwise the parent's peers would never see the end of file. A child must not share our epoll instance
+// either. So /dev/null replaces every guarded descriptor in the child. This closes the socket there but keeps
+// its number in use, so that a destructor that the child runs later cannot close another file. Children that
+// call exec() do not need this, since every descriptor is CLOEXEC.
 namespace tutti {
 
 // From now on, gives forked children /dev/null in place of this descriptor. Any thread may call it.
@@ -18,8 +19,8 @@ void guard_descriptor(int descriptor);
 // Undoes `guard_descriptor`. It must be called before the descriptor is closed.
 void release_descriptor(int descriptor);
 
-// From now on, gives forked children zeroed memory of their own at this address, so that nothing they write
-// reaches the peers of their parent. The memory must consist of whole pages. Any thread may call it.
+// From now on, gives each forked child separate, zeroed memory at this address, so that nothing the child
+// writes reaches the peers of its parent. The memory must consist of whole pages. Any thread may call it.
 void guard_memory(void* start, std::size_t bytes);
 // Undoes `guard_memory`. It must be called before the memory is unmapped.
 void release_memory(void* start);

@@ -8,8 +8,8 @@
 namespace tutti {
 
 // An `IntrusiveHash` is a hash table of nodes that contain their own links and keys. It allocates memory only
-// when it grows. `Traits` has `hash(node)`, and the links `next(node)` and `previous(node)` as references to
-// pointers.
+// when it grows. `Traits` has three functions: `hash(node)`, and `next(node)` and `previous(node)`, which
+// return references to the node's links.
 template <class T, class Traits>
 class IntrusiveHash {
  public:
@@ -46,7 +46,7 @@ class IntrusiveHash {
     return *std::find_if(buckets_.begin(), buckets_.end(), [](T* head) { return head != nullptr; });
   }
 
-  // Calls `visit(node)` for every node. `visit` may remove that node, but no other.
+  // Calls `visit(node)` for every node. `visit` may remove that node, but no other node.
   template <class Visit>
   void for_each(Visit visit) {
     for (T* head : buckets_) {
@@ -59,7 +59,7 @@ class IntrusiveHash {
   }
 
  private:
-  // The upper half of the hash chooses the bucket, since it holds the best bits of a multiplicative hash.
+  // The upper half of the hash chooses the bucket, since these bits of a multiplicative hash are mixed best.
   T*& bucket(std::uint64_t hash) { return buckets_[(hash >> 32) & (buckets_.size() - 1)]; }
 
   void link(T& node) {

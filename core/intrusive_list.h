@@ -3,7 +3,7 @@
 namespace tutti {
 
 // An `IntrusiveList` is a queue of nodes that contain their own links, so it allocates nothing. A node is in
-// at most one list at a time. A caller that removes a node must know which list it is in.
+// at most one list at a time. A caller that removes a node must know which list the node is in.
 template <class T>
 class IntrusiveList {
  public:

@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// A `JsonWriter` writes JSON piece by piece. It replaces bytes that are not UTF-8 by U+FFFD, so that any
+// A `JsonWriter` writes JSON piece by piece. It replaces bytes that are not UTF-8 with U+FFFD, so that any
 // parser accepts the result. The caller must end every object and array.
 class JsonWriter {
  public:
@@ -31,7 +31,7 @@ class JsonWriter {
   }
 
   const std::string& text() const { return text_; }
-  // Returns the text written so far, and begins a new one.
+  // Returns the text written so far, and begins a new text.
   std::string take();
 
  private:

@@ -38,8 +38,8 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   return logger;
 }
 
-// A `FileSink` writes to an open file. spdlog's own sink would open any file with the given name, and would
-// wait until a pipe has a reader.
+// A `FileSink` writes to an open file. spdlog's own sink would open any kind of file, and would block at a
+// pipe until the pipe has a reader.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(Descriptor file) : file_(std::move(file)) {}

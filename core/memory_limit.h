@@ -17,14 +17,15 @@ struct MemoryLimits {
 };
 
 // Returns the limits. A limit that is not known counts as unlimited. `root` is the folder that holds /proc
-// and /sys; only tests pass one.
+// and /sys. Only tests pass it.
 MemoryLimits memory_limits(const std::string& root = "");
 
 // Returns how many bytes of shared memory this process may map now and touch later. This is the least of
-// three values: half of the memory that it can ever have, a quarter of its unused address space (RLIMIT_AS),
-// and a quarter of the largest file that it may write (RLIMIT_FSIZE). The result is zero if the kernel never
-// promises more memory than it has (vm.overcommit_memory=2). In this mode the kernel has set aside no memory
-// for pages that were never touched. So touching such a page for the first time could kill the process.
+// three values. The first is half of the memory that the process can ever have. The second is a quarter of
+// its unused address space (RLIMIT_AS). The third is a quarter of the largest file that it may write
+// (RLIMIT_FSIZE). The result is zero if the kernel does not overcommit memory (vm.overcommit_memory=2). In
+// this mode the kernel may have no memory left for a page that is touched for the first time, and would then
+// kill the process.
 std::uint64_t lazy_memory(const std::string& root = "");
 
 }  // namespace tutti

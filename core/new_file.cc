@@ -36,8 +36,8 @@ std::string why_not_ours_to_extend(const struct stat& info) {
   return is_of_others(info) ? "it belongs to another user, and is not a regular file" : "";
 }
 
-// Opens a file. It follows links of this user and of the system (such as /dev/stdout), but not those of
-// another user. On failure it returns -1 and sets errno (ELOOP for another user's link).
+// Opens a file. It follows links of this user and of the system (such as /dev/stdout), but not
+// another user's links. On failure it returns -1 and sets errno (ELOOP for another user's link).
 int open_unless_foreign_link(const std::string& path, int flags) {
   const int fd = open(path.c_str(), flags | O_NOFOLLOW, 0644);
   const int error = errno;

@@ -10,19 +10,20 @@
 
 namespace tutti {
 
-// `open_new_file` opens a file to be written from the start. It is safe even if other users can guess the
-// name. It creates the file, or empties an existing regular file. If the name belongs to a link (hard or
-// symbolic), a pipe or a device, the call fails with `invalid_argument` and changes nothing.
+// `open_new_file` creates a file, or empties an existing regular file, and opens it for writing. This is safe
+// even if other users can guess the name. If the name belongs to a link (hard or symbolic), a pipe or a
+// device, the call fails with `invalid_argument` and changes nothing.
 Result<Descriptor> open_new_file(const std::string& path);
 
-// `open_to_append` opens a file that is appended to, such as a log. It too is safe even if other users can
-// guess the name. It follows links and opens pipes that belong to this user or to the system. For a link or
-// pipe of another user, and for a pipe without a reader, it fails with `invalid_argument` at once.
+// `open_to_append` opens a file for appending, such as a log. This is safe even if other users can guess the
+// name. It follows links and opens pipes that belong to this user or to the system. For a link or pipe of
+// another user, and for a pipe without a reader, it fails with `invalid_argument` at once.
 Result<Descriptor> open_to_append(const std::string& path);
 
-// While a `FileSizeSignalBlocked` lives, a write beyond the limit on file sizes (`ulimit -f`) only fails with
-// EFBIG. SIGXFSZ is not delivered: by default it would end the program, and any handler for it belongs to the
-// program. All of this holds only for the thread that creates the object.
+// While a `FileSizeSignalBlocked` lives, a write beyond the limit on file sizes (`ulimit -f`) fails with
+// EFBIG, but no SIGXFSZ is delivered. By default this signal would end the program. The library installs no
+// handler for it, since signal handlers belong to the program. The object affects only the thread that
+// creates it.
 class FileSizeSignalBlocked {
  public:
   FileSizeSignalBlocked();

@@ -1,5 +1,7 @@
 #include "core/random.h"
 
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <vector>
 
@@ -16,6 +18,12 @@ void fill_random(std::span<unsigned char> bytes) {
     const ssize_t got = getrandom(bytes.data() + done, bytes.size() - done, 0);
     if (got > 0) done += static_cast<std::size_t>(got);
   }
+}
+
+std::uint64_t random_number() {
+  std::array<unsigned char, sizeof(std::uint64_t)> bytes;
+  fill_random(bytes);
+  return std::bit_cast<std::uint64_t>(bytes);
 }
 
 std::string to_hex(std::span<const unsigned char> bytes) {

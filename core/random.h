@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -8,9 +9,10 @@
 
 namespace tutti {
 
-// The first three functions produce random bytes from the kernel's generator. The bytes cannot be guessed,
+// The first four functions produce random bytes from the kernel's generator. The bytes cannot be guessed,
 // and differ in every process.
 void fill_random(std::span<unsigned char> bytes);
+std::uint64_t random_number();
 std::string random_hex(std::size_t bytes);
 Secret random_secret(std::size_t bytes);  // also in hex
 std::string to_hex(std::span<const unsigned char> bytes);

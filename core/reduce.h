@@ -20,8 +20,8 @@ struct Reducer {
   ReduceKernel kernel = nullptr;
   const ReduceOp::User* user = nullptr;
   DataType type = DataType::uint8;
-  // If this is null, exceptions of a user's function propagate. Otherwise, when the function throws, this
-  // receives the reason. Then the function is not called again, and the output is undefined.
+  // If `failure` is null, exceptions of a user's function propagate. Otherwise, when the function throws,
+  // `*failure` receives the reason. After that the function is not called again, and the output is undefined.
   Status* failure = nullptr;
 
   Reducer() = default;

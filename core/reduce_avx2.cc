@@ -14,7 +14,7 @@ struct Avx2 {
   using Halves = kernels::Vector<std::uint16_t, 8>;
   using Bytes = kernels::Vector<std::uint8_t, 8>;
 
-  // These replace the compiler's own conversions, since g++ 12 converts bytes lane by lane.
+  // These functions replace the compiler's own conversions, since g++ 12 converts bytes lane by lane.
   [[gnu::always_inline]] static Words widen_integers(Halves stored) {
     return __builtin_bit_cast(Words, _mm256_cvtepu16_epi32(__builtin_bit_cast(__m128i, stored)));
   }
@@ -34,8 +34,8 @@ struct Avx2 {
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
     __m256 value = _mm256_cvtph_ps(__builtin_bit_cast(__m128i, stored));
-    // This hides from Clang that the value was converted from float16. Otherwise Clang would compare in
-    // float16, lane by lane.
+    // This statement hides from Clang that the value was converted from float16. Otherwise Clang would
+    // compare in float16, lane by lane.
     asm("" : "+x"(value));
     return __builtin_bit_cast(Floats, value);
   }

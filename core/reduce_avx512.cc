@@ -34,8 +34,8 @@ struct Avx512 {
 
   [[gnu::always_inline]] static Floats widen_float16(Halves stored) {
     __m512 value = _mm512_maskz_cvtph_ps(all, __builtin_bit_cast(__m256i, stored));
-    // This hides from Clang that the value was converted from float16. Otherwise Clang would compare in
-    // float16, lane by lane.
+    // This statement hides from Clang that the value was converted from float16. Otherwise Clang would
+    // compare in float16, lane by lane.
     asm("" : "+v"(value));
     return __builtin_bit_cast(Floats, value);
   }

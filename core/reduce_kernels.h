@@ -9,14 +9,15 @@
 #include "core/reduce_tables.h"
 
 // These are the reduce kernels. They are written once, with the compiler's vector types, and compiled once
-// for each instruction set. A translation unit names its set by a type `Isa` in an unnamed namespace. This
-// makes every template that depends on `Isa` local to the translation unit; all other code is always inlined.
-// So no function that was compiled for one set can be linked into code for another. For the same reason, this
-// file calls no function of the standard library.
+// for each instruction set. Each translation unit defines its instruction set as a type `Isa` in an unnamed
+// namespace. This makes every template that depends on `Isa` local to the translation unit, and all other
+// code is always inlined. So no function that was compiled for one set can be linked into code for another.
+// For the same reason, this file calls no function of the standard library.
 //
-// The bits of a result do not depend on the set. A vector lane and the scalar tail do the same IEEE
-// operations in the same order, and the compiler does not contract them into fused operations. Every computed
-// NaN becomes the positive quiet one, since processors choose the sign and payload of a NaN differently.
+// The bits of a result do not depend on the instruction set. A vector lane and the scalar tail do the same
+// IEEE operations in the same order, and the compiler does not contract them into fused operations. Every
+// computed NaN becomes the positive quiet NaN, since processors choose the sign and payload of a NaN
+// differently.
 namespace tutti::kernels {
 
 template <class T, std::size_t N>
@@ -311,7 +312,7 @@ class TableMaker {
 
   template <class T>
   static constexpr void integers(KernelTable& table, DataType type) {
-    using Unsigned = Native<std::make_unsigned_t<T>>;  // wraps around, so signed types use it too
+    using Unsigned = Native<std::make_unsigned_t<T>>;  // signed types use it as well, since it wraps around
     sums(table, type, combine<Isa, Unsigned, Sum>);
     entry(table, type, Kind::product) = combine<Isa, Unsigned, Product>;
     entry(table, type, Kind::min) = combine<Isa, Native<T>, Extreme<true>>;

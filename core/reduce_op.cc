@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, 10> kind_names = {
 
 }  // namespace
 
-// These are constant-initialised, so that constructors of other static objects can use them.
+// These objects are constant-initialised, so that constructors of other static objects can use them.
 constinit const ReduceOp ReduceOp::sum{Kind::sum};
 constinit const ReduceOp ReduceOp::product{Kind::product};
 constinit const ReduceOp ReduceOp::min{Kind::min};

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-// `Runnable` lists the tables, best first, with the baseline last.
+// `Runnable` lists the tables that this processor can run, best first. The baseline is last.
 struct Runnable {
   const KernelTable* tables[3];
   std::size_t count = 0;
@@ -25,7 +25,7 @@ struct Runnable {
   }
 
 #if defined(__x86_64__)
-  // This asks CPUID itself, since not every compiler's __builtin_cpu_supports knows "f16c".
+  // This function asks CPUID itself, since not every compiler's __builtin_cpu_supports knows "f16c".
   static bool has_f16c() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;

@@ -14,7 +14,7 @@ namespace tutti {
 // overlap is not allowed. Pointers need no alignment. Integers wrap around. 16-bit and 8-bit floats are
 // computed in float32. Each result is rounded once, to nearest even (float16.h says how numbers that are too
 // large are rounded). min and max return NaN if either side is NaN. Every NaN in `out` is the positive quiet
-// one. So every instruction set gives the same bits, provided that the calling thread rounds to nearest and
+// NaN. So every instruction set gives the same bits, provided that the calling thread rounds to nearest and
 // keeps denormals, as threads do by default.
 using ReduceKernel = void (*)(const void* left, const void* right, void* out, std::size_t count);
 using ScaleKernel = void (*)(const void* in, void* out, std::size_t count, double factor);

@@ -15,7 +15,7 @@ Secret Secret::joined(std::initializer_list<std::string_view> parts) {
   std::size_t bytes = 0;
   for (const std::string_view part : parts) bytes += part.size();
   Secret all;
-  all.bytes_.reserve(bytes);  // since growing would leave copies of the secret behind
+  all.bytes_.reserve(bytes);  // reserved first, since growing would leave copies of the secret behind
   for (const std::string_view part : parts) all.bytes_.insert(all.bytes_.end(), part.begin(), part.end());
   return all;
 }

@@ -7,7 +7,7 @@ namespace tutti {
 
 namespace {
 
-// The loader would wait for ever for a writer of a pipe.
+// A pipe is never opened as a library, since the loader would wait forever for a writer.
 bool is_pipe(const std::string& path) {
   struct stat info = {};
   return path.find('/') != std::string::npos && stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);

@@ -9,7 +9,7 @@
 namespace tutti {
 
 // A `SharedLibrary` is a library that was found at run time. It stays loaded until the process ends, since
-// such libraries have threads and state of their own.
+// such libraries have their own threads and state.
 class SharedLibrary {
  public:
   // Opens the first of `names` that the process has already loaded, or else the first that can be loaded. If

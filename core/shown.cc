@@ -30,8 +30,8 @@ bool is_port(std::string_view text) {
 }
 
 // Returns the position of the '@' that ends the user and password in a URL, or npos if there is none. `text`
-// is the URL from the authority on. A password may contain an unescaped '/', '?' or '#', although these
-// characters normally end the authority. In doubt, this masks too much rather than too little.
+// begins with the URL's authority. A password may contain an unescaped '/', '?' or '#', although these
+// characters normally end the authority. In doubt, this function masks too much rather than too little.
 std::size_t end_of_login(std::string_view text) {
   const std::string_view authority = text.substr(0, text.find_first_of("/?#"));
   const std::size_t colon = authority.rfind(':');

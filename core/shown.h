@@ -17,14 +17,15 @@ bool is_control(std::string_view sequence);
 // are not UTF-8, become escapes such as \n, \r, \t or \x1b.
 std::string printable(std::string text);
 
-// Returns a variable's value in a form that may be shown, with "(set)" in place of secrets. These are
-// secrets: the value of a TUTTI_* variable that is secret or unknown; the value of any other variable whose
-// name suggests a secret; and in a URL the user, the password, and each parameter whose name suggests a
-// secret. The rest is made printable. Every value that is shown passes through this function.
+// Returns a variable's value in a form that may be shown, with "(set)" in place of secrets. The
+// value of a TUTTI_* variable is a secret if the variable is secret or unknown. The value of any
+// other variable is a secret if the name suggests it. In a URL, the user, the password, and each
+// parameter whose name suggests a secret are secrets. The rest is made printable. Every value that
+// is shown passes through this function.
 std::string shown(std::string_view name, std::string_view value);
 
-// Returns a hint if `value` ends with a carriage return or has quotes around it. Files of environment
-// variables often add these by mistake. Otherwise returns an empty text.
+// Returns a hint if `value` ends with a carriage return or has quotes around it. Such characters usually come
+// by mistake from a file of environment variables. Otherwise returns an empty text.
 std::string_view unmeant_ends(std::string_view value);
 
 }  // namespace tutti

@@ -6,9 +6,9 @@
 
 namespace tutti {
 
-// While a `SignalsBlocked` lives, all signals are blocked in its thread. Threads that this thread starts
-// meanwhile also have all signals blocked. Signals belong to the host program, so none may be delivered to a
-// thread of ours.
+// While a `SignalsBlocked` lives, all signals are blocked on its thread. Threads that its thread starts in
+// this time inherit the block, and keep it. Signals belong to the host program, so no thread of ours may
+// receive one.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -5,8 +5,8 @@
 namespace tutti {
 
 // `stream_copy` copies to memory that will not be read soon, bypassing the caches if the processor can. An
-// ordinary store first fetches the line that it overwrites, which adds half to the memory traffic of a copy
-// that is far larger than the caches. The ranges must not overlap.
+// ordinary store first fetches the line that it overwrites. In a copy that is far larger than the caches,
+// these fetches increase the memory traffic by half. The ranges must not overlap.
 //
 // A release store does not wait for the stores of an earlier `stream_copy`, so call `stream_fence` before the
 // release store.

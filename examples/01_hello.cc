@@ -16,7 +16,7 @@
 int main(int argc, char** argv) try {
   const Options options(argc, argv);
 
-  // Blocks until all ranks have arrived. From now on every process has a rank, from 0 to size - 1.
+  // `init` blocks until all ranks have arrived. Every process then has a rank from 0 to size - 1.
   tutti::Communicator comm = tutti::init(options.init);
   print("Hello from ", comm.describe(comm.rank()), ", one of ", comm.size());
 
@@ -30,7 +30,7 @@ int main(int argc, char** argv) try {
   if (ones[0] != comm.size()) throw std::runtime_error("the sum is " + std::to_string(ones[0]));
   if (comm.rank() == 0) print("All ", comm.size(), " ranks met: together they counted to ", ones[0]);
   return 0;
-} catch (const std::exception& error) {  // tutti::Error among them
+} catch (const std::exception& error) {  // tutti::Error is derived from it
   std::cerr << "01_hello: " << error.what() << std::endl;
   return 1;
 }

@@ -1,6 +1,6 @@
-// Shows all_reduce. Each rank contributes a list of numbers; all lists have the same length. All ranks get
-// the same list back. Its first number is the sum (or maximum, average, ...) of the first numbers of all
-// ranks, and so on.
+// Shows all_reduce. Each rank contributes a list of numbers, and all lists have the same length.
+// All ranks get the same list back. Its first number is the sum (or maximum, average, ...) of the
+// first numbers of all ranks, and so on.
 //
 //   tutti run -n 4 -- 02_all_reduce
 #include <algorithm>
@@ -55,7 +55,7 @@ int main(int argc, char** argv) try {
   comm.all_reduce(mine, all, tutti::ReduceOp::avg).wait();
   check(comm, "average", all, {ranks_sum / size, -ranks_sum / size});
 
-  // Each input is multiplied by a factor, then the products are added up.
+  // Each input is multiplied by a factor, and the products are added up.
   comm.all_reduce(mine, all, tutti::ReduceOp::premultiplied_sum(0.5)).wait();
   check(comm, "sum of halves", all, {ranks_sum / 2, -ranks_sum / 2});
 

@@ -1,6 +1,7 @@
-// Computes while data travels. all_reduce returns a Work at once, and the operation runs in the background.
-// The program waits for the Work later. Here eight blocks are computed one after another. The all_reduce of
-// each block starts as soon as the block is ready, and runs while the next block is being computed.
+// Computes while data travels. all_reduce returns a Work at once, and the operation runs in the
+// background. The program waits for the Work later. It computes eight blocks one after another. The
+// all_reduce of each block starts as soon as the block is ready, and runs while the next block is
+// being computed.
 //
 //   tutti run -n 4 -- 04_async_overlap
 #include <atomic>
@@ -45,7 +46,7 @@ int main(int argc, char** argv) try {
   if (comm.rank() == 0)
     print("computed all ", blocks, " blocks; ", finished, " had already been added up meanwhile");
 
-  // wait() throws if the operation failed. The result may be read once wait() has returned.
+  // wait() throws if the operation failed. The result may be read after wait() has returned.
   for (tutti::Work& work : in_flight) work.wait();
 
   const double size = comm.size();

@@ -2,9 +2,10 @@
 //
 //   tutti run -n 4 -- 05_train_digits
 //
-// Every rank holds the whole network. Each rank takes its share of every batch of images and computes the
-// gradients for that share; all_reduce adds up the gradients of all ranks. Then all ranks take the same step,
-// so their networks stay equal, to the last bit. The number of ranks changes the speed, not the result.
+// Every rank holds the whole network. Each rank takes its share of every batch of images and
+// computes the gradients for that share. all_reduce adds up the gradients of all ranks. Then all
+// ranks take the same step, so their networks stay equal, to the last bit. The number of ranks
+// changes the speed, but hardly the result: only the order in which numbers are added up differs.
 #include <algorithm>
 #include <array>
 #include <chrono>

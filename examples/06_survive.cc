@@ -4,9 +4,9 @@
 //     06_survive --init-method tcp://127.0.0.1:29500 --world-size 4 --rank $r --victim 1 --at 100 &
 //   done; wait
 //
-// The images are those of 05_train_digits, and the network is of the same kind. When a rank dies, all
-// operations of the other ranks fail with `peer_lost`. These ranks agree on a smaller communicator and
-// continue from their last step.
+// The program uses the images of 05_train_digits, and the same kind of network. All operations of
+// the other ranks fail with `peer_lost` when a rank dies. These ranks agree on a smaller
+// communicator and continue from their last step.
 #include <algorithm>
 #include <array>
 #include <csignal>
@@ -28,7 +28,7 @@
 namespace {
 
 constexpr float learning_rate = 0.2f;
-constexpr std::size_t batch_size = 64;  // of all remaining ranks together
+constexpr std::size_t batch_size = 64;  // images per step, of all remaining ranks together
 
 // `State` holds the weights of a rank and the number of steps that led to them.
 struct State {
@@ -36,7 +36,7 @@ struct State {
   std::int64_t step = 0;
 };
 
-// Returns the images of a step. They do not depend on how many ranks remain.
+// Returns the images of a step. They do not depend on the number of remaining ranks.
 std::vector<const Image*> batch_of(std::int64_t step, const std::vector<Image>& images) {
   Random random(static_cast<std::uint64_t>(step) + 1);
   std::vector<const Image*> all;
@@ -46,7 +46,7 @@ std::vector<const Image*> batch_of(std::int64_t step, const std::vector<Image>& 
   return all;
 }
 
-// Takes one step of gradient descent. If it fails, the weights and the step are unchanged.
+// Takes one step of gradient descent. If it throws, the weights and the number of the step are unchanged.
 void learn(tutti::Communicator& comm, State& state, const std::vector<Image>& images) {
   const std::vector<const Image*> batch = batch_of(state.step, images);
   const Slice mine = share(batch.size(), comm.rank(), comm.size());

@@ -19,12 +19,14 @@ inline constexpr int exit_cannot_execute = 126;
 inline constexpr int exit_not_found = 127;
 inline constexpr int exit_signal_base = 128;
 
-// Parses the arguments into the variables that are bound to `app`. If the user asked for help or the
-// arguments are wrong, prints the help or the error and returns the exit status. Otherwise returns nothing.
+// Parses the arguments into the variables that are bound to `app`. It prints the help if the user
+// asked for it, or an error if the arguments are wrong. In both cases it returns the exit status.
+// Otherwise it returns nothing.
 std::optional<int> parse(CLI::App& app, const Arguments& arguments);
 
-// Adds an option whose value is converted by `convert`, which returns nothing if the value is wrong. `needs`
-// says, for the error, what the option needs.
+// Adds an option with a value of type `Value`, which `convert` makes from the text. `convert`
+// returns nothing if the text is wrong. The error then contains `needs`, which describes the
+// allowed values.
 template <class Value, class Convert>
 CLI::Option* add_converted(CLI::App& app, const std::string& name, Value& value, Convert convert,
                            const std::string& needs, const std::string& meaning) {
@@ -40,13 +42,14 @@ CLI::Option* add_converted(CLI::App& app, const std::string& name, Value& value,
 void add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& value,
                   std::chrono::nanoseconds least, const std::string& meaning);
 
-// Returns whether `app` has the option `name` ("--wdir"), and the option takes a value.
+// Returns whether `app` has an option `name` (such as "--wdir") that takes a value.
 bool takes_value(const CLI::App& app, const std::string& name);
 
-// Adds the option -n, the number of ranks. `auto` means one rank for each processor that the ranks can use.
+// Adds the option -n, the number of ranks. The value `auto` means one rank for each processor that the ranks
+// can use.
 CLI::Option* add_ranks_option(CLI::App& app, int& ranks, const std::string& meaning);
 
-// Prints "NAME: message" and a hint at --help to stderr. Returns `exit_usage`.
+// Prints "NAME: message" to stderr, with a hint to try --help. Returns `exit_usage`.
 int usage_error(const CLI::App& app, const std::string& message);
 int usage_error(const std::string& command, const std::string& message);
 

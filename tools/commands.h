@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-// Each function is a subcommand of `tutti`. It takes the words after its name on the command line and returns
-// the exit status.
+// Each function is a subcommand of `tutti`. It takes the words that follow the subcommand's name on the
+// command line, and returns the exit status.
 namespace tutti::tools {
 
 using Arguments = std::vector<std::string>;

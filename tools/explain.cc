@@ -22,8 +22,8 @@ namespace {
 constexpr std::size_t steps_shown = 40;
 constexpr int ranks_of_a_host = 8;  // used by --scaling
 constexpr int most_simulated = 4096;
-// A simulation is refused if all ranks together have more steps than this. The schedules of all ranks are in
-// memory at the same time, and a step takes about a hundred bytes.
+// `tutti explain` refuses a simulation if all ranks together have more steps than this. The
+// schedules of all ranks are in memory at the same time, and a step takes about a hundred bytes.
 constexpr std::uint64_t most_simulated_steps = 16'000'000;
 
 struct ExplainOptions {
@@ -74,8 +74,8 @@ void declare(CLI::App& app, ExplainOptions& options) {
                "Instead of explaining: print all algorithms from 8 to 100000 ranks as CSV, 8 on each host");
 }
 
-// Returns whether `tutti explain` supports this kind. One size (--bytes) must tell how much data every rank
-// has.
+// Returns whether `tutti explain` supports this kind. It does so if the single size of --bytes
+// determines the amount of data on every rank.
 bool explainable(CollectiveKind kind) {
   return !to_string(kind).ends_with("_v") && kind != CollectiveKind::send && kind != CollectiveKind::recv;
 }
@@ -89,7 +89,7 @@ std::string known_collectives() {
   return names;
 }
 
-// Sets the number of ranks and their hosts, unless those of a job are already known. Returns an error
+// Sets the number of ranks and their hosts, unless a job has already set them. Returns an error
 // message, which is empty if the options are valid.
 std::string place_ranks(const ExplainOptions& options, Question& question) {
   question.problem.size = question.topology == nullptr ? options.ranks : question.topology->size();

@@ -15,6 +15,8 @@
 #include "rendezvous/launch/environment.h"
 #include "rendezvous/launch/interfaces.h"
 #include "tools/command_line.h"
+#include "transport/mpi/library.h"
+#include "transport/mpi/search.h"
 
 namespace tutti::tools {
 namespace {
@@ -56,7 +58,11 @@ void print_transports(const Config& config, const std::optional<SocketAddress>& 
     const auto made = entry.create({.config = config, .route = route});
     std::cout << "  " << entry.name << " (" << entry.meaning << "): ";
     if (made.ok()) {
-      std::cout << "can run\n";
+      const std::string facts = (*made)->facts();
+      std::cout << "can run" << (facts.empty() ? "" : ", with " + printable(facts)) << "\n";
+      const Status left_out = entry.left_out == nullptr ? Status() : entry.left_out(config);
+      if (!left_out.ok() && config.transports.empty())
+        std::cout << "    not used: " << left_out.message() << "\n";
     } else {
       std::cout << "cannot run: " << made.status().message() << "\n";
     }
@@ -76,7 +82,19 @@ void print_offloads(const Config& config) {
   }
 }
 
-// Returns the local address from which packets to the ranks' meeting place would be sent, if it is known.
+void print_mpi(const Config& config) {
+  const auto launcher = mpi::launcher_of(environment_of_process());
+  const auto library = mpi::Library::open(mpi::library_names(config.mpi_library, launcher));
+  std::cout << "\nMPI, through which ranks can meet (mpi://):\n";
+  if (launcher) std::cout << "  launcher: " << printable(launcher->description) << "\n";
+  if (library.ok()) {
+    std::cout << "  found " << printable((*library)->describe()) << "\n";
+  } else {
+    std::cout << "  not found: " << printable(library.status().message()) << "\n";
+  }
+}
+
+// Returns the local address from which packets to the ranks' meeting place would leave, if that is known.
 std::optional<SocketAddress> find_route(const Result<Launch>& launch) {
   if (!launch.ok() || launch->store.kind != StoreLocation::Kind::tcp) return std::nullopt;
   const auto addresses =
@@ -113,8 +131,8 @@ void print_interfaces(const Config& config, const std::optional<SocketAddress>& 
   std::cout << "\n";
 }
 
-// Returns whether to show a variable with its value. A TUTTI_* variable that tutti does not know is not shown
-// in this way: only a warning names it, without its value, which may be a secret.
+// Returns whether to show a variable with its value. The value of an unknown TUTTI_* variable may
+// be a secret, so only a warning names such a variable.
 bool concerns_us(const std::string& name) {
   for (const Config::Variable& variable : Config::variables()) {
     if (variable.name == name) return true;
@@ -174,6 +192,7 @@ int info_command(const Arguments& arguments) {
   print_machine();
   print_transports(*config, route);
   print_offloads(*config);
+  print_mpi(*config);
   print_interfaces(*config, route);
   print_environment(*config, launch);
   return 0;

@@ -11,7 +11,7 @@
 namespace tutti::tools {
 namespace {
 
-// Returns the middle one of several measurements of a class of connection.
+// Returns the median of several measurements of a class of connection.
 LinkCost middle(std::vector<LinkCost> links) {
   const auto place = links.begin() + static_cast<std::ptrdiff_t>(links.size() / 2);
   std::ranges::nth_element(links, place, is_faster);
@@ -37,7 +37,8 @@ JobMachine measure_job() {
 }
 
 bool is_faster(const LinkCost& link, const LinkCost& other) {
-  constexpr double bytes = 1e5;  // of a message that both latency and bandwidth matter for
+  // The size of a message for which both latency and bandwidth matter.
+  constexpr double bytes = 1e5;
   return link.alpha + bytes * link.beta < other.alpha + bytes * other.beta;
 }
 

@@ -5,23 +5,23 @@
 
 namespace tutti::tools {
 
-// `JobMachine` is what a rank knows of the hosts on which its job runs. The costs and the topology are equal
-// on all ranks.
+// `JobMachine` is what a rank knows about the hosts of its job. The costs and the topology are
+// equal on all ranks.
 struct JobMachine {
   int rank = 0;
   CostModel model;
   Topology topology;
 };
 
-// Makes this process a rank of the job that `tutti run` has started, and measures the costs of messages
-// together with the other ranks. Several measurements are made, and the middle one of each class of
-// connection counts. Throws `Error` if the ranks cannot meet.
+// Makes this process a rank of the job that `tutti run` has started, and measures the costs of
+// messages together with the other ranks. It makes several measurements, and uses the median for
+// each class of connection. Throws `Error` if the ranks cannot meet.
 JobMachine measure_job();
 
 // Returns whether messages over `link` take less time than those over `other`.
 bool is_faster(const LinkCost& link, const LinkCost& other);
 
-// The costs are measured this often.
+// The costs are measured this many times.
 inline constexpr int measurements = 5;
 
 }  // namespace tutti::tools

@@ -11,8 +11,9 @@
 namespace tutti::tools {
 namespace {
 
-// Returns the least time in which one rank's data can reach `ranks` ranks. The time advances in steps of
-// `link.gap`. Alpha is rounded down to whole steps, so that the result is still a lower bound.
+// Returns the least time in which one rank's data can reach `ranks` ranks. The time advances in
+// steps of `link.gap`. The latency alpha is rounded down to whole steps, so that the result is
+// still a lower bound.
 double latency_bound(int ranks, const LinkCost& link) {
   const double step = link.gap;
   if (step <= 0) return link.alpha;
@@ -22,23 +23,24 @@ double latency_bound(int ranks, const LinkCost& link) {
   return static_cast<double>(reached.size() - 1) * std::min(step, link.alpha);
 }
 
-// Returns how many bytes must pass the network port of each part if the world is divided into `parts` equal
-// parts. Every rank has a vector of `vector` bytes.
+// Divides the world into `parts` equal parts, and returns how many bytes must pass the network port
+// of each part. Every rank has a vector of `vector` bytes.
 double through_port(CollectiveKind kind, double vector, double parts) {
   const double others = (parts - 1) / parts;
   if (kind == CollectiveKind::all_reduce) return 2 * vector * others;
-  return has_blocks(kind) ? vector * others : vector;  // broadcast, reduce, scan: the whole vector once
+  // In a broadcast, reduce or scan the whole vector passes once.
+  return has_blocks(kind) ? vector * others : vector;
 }
 
-// Returns the bytes that have to pass a host's network port in one direction: from its ranks to other hosts,
-// or from other hosts to its ranks.
+// Returns the number of bytes that must pass a host's network port in one direction: from its ranks
+// to other hosts, or from other hosts to its ranks.
 double through_host(CollectiveKind kind, double vector, const Topology& topology) {
   const double most = kind == CollectiveKind::all_to_all ? topology.most() : 1;
   return most * through_port(kind, vector, topology.hosts());
 }
 
 // Returns the least number of bytes that all ranks together have to combine or write. For example, an
-// all_reduce of n ranks takes n - 1 combinations and n - 1 copies of the vector: the last combination can
+// all_reduce of n ranks takes n - 1 combinations and n - 1 copies of the vector. The last combination can
 // write into the result of one rank, and all other ranks need a copy.
 double through_cores(CollectiveKind kind, double vector, double ranks) {
   switch (kind) {
@@ -72,7 +74,7 @@ double LowerBound::seconds() const { return std::max({latency, bandwidth, comput
 
 LowerBound lower_bound(const Problem& problem, const CostModel& model) {
   if (problem.size == 1) return {};
-  // In a collective without data, except a barrier, no rank waits for others.
+  // A collective without data makes no rank wait for others. A barrier is the exception.
   if (problem.count == 0 && problem.kind != CollectiveKind::barrier) return {};
   const double ranks = problem.size;
   const double others = (ranks - 1) / ranks;

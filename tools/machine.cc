@@ -61,8 +61,9 @@ CostModel measure_once(const std::string& transport) {
   return costs;
 }
 
-// Returns the best of several measurements. In place of an implausible measurement, `measure_once` returns
-// the costs that tutti ships with. Those costs are used only if no measurement was plausible.
+// Returns the best of several measurements. If a measurement is implausible, `measure_once` returns
+// the costs that tutti ships with. This function returns those costs only if no measurement was
+// plausible.
 CostModel measure_here(const std::string& transport) {
   const LinkCost shipped = shipped_model(transport).near;
   CostModel best = measure_once(transport);
@@ -122,18 +123,19 @@ Machine machine_of(const MachineOptions& options) {
   if (options.measure) {
     machine.model = measure_here(transport);
     const bool believed = !(machine.model.near == shipped_model(transport).near);
-    machine.source = believed ? "measured here over " + transport
-                              : "shipped, for " + transport +
-                                    ": the measured costs are impossible, other processes use the cores";
+    machine.source = believed
+                         ? "measured here over " + transport
+                         : "shipped, for " + transport +
+                               ": the measured costs are impossible, because other processes use the cores";
   } else {
     machine.model = shipped_model(transport);
     machine.model.eager = config.eager_limit;
     machine.source = "shipped, for " + transport;
   }
-  if (options.transport.empty()) machine.source += ", which ranks of a host use unless told otherwise";
+  if (options.transport.empty()) machine.source += ", which ranks of a host use by default";
   if (options.cores >= 0) machine.model.cores = options.cores;
-  // If the user gives alpha or beta of a link, some other costs of the link become fixed fractions of that
-  // value.
+  // Some other costs of a link become fixed fractions of alpha or beta if the user gives alpha or
+  // beta.
   const auto set = [&](LinkCost& link, const std::optional<double>& alpha,
                        const std::optional<double>& beta) {
     if (alpha) link.alpha = *alpha * 1e-6;

@@ -14,7 +14,7 @@ namespace tutti::tools {
 // is in microseconds or nanoseconds.
 struct MachineOptions {
   int hosts = 1;
-  std::string transport;  // empty: the transport that ranks of one host would choose
+  std::string transport;  // empty for the transport that ranks of one host would choose
   bool measure = false;
   bool job = false;
   int cores = -1;
@@ -23,17 +23,20 @@ struct MachineOptions {
 
 struct Machine {
   CostModel model;
-  std::string transport = {};  // between the ranks of a host; empty if they are a job's
-  std::string source = {};     // says where the costs are from
-  int rank = 0;                // of this process, if it is a rank of a job
-  std::shared_ptr<const Topology> topology = nullptr;  // of the job, if this process is one of its ranks
+  // The transport that connects the ranks of one host.
+  std::string transport = {};
+  std::string source = {};  // describes the origin of the costs
+  int rank = 0;             // the rank of this process if it belongs to a job, otherwise 0
+  // The topology of the job, if this process is one of its ranks.
+  std::shared_ptr<const Topology> topology = nullptr;
 };
 
 void declare(CLI::App& app, MachineOptions& options);
 
-// Returns the costs that tutti ships with. With `measure`, two ranks in this process measure the costs
-// instead; with `job`, the ranks of this process's job do. A cost that the user gives as an option replaces
-// the shipped or measured one. Throws `Error` if measuring fails.
+// Returns the costs that tutti ships with. If `measure` is set, two ranks in this process measure
+// the costs instead. A cost that the user gives as an option replaces the shipped or measured cost.
+// If `job` is set, the ranks of this process's job measure all costs, and the other options have no
+// effect. Throws `Error` if measuring fails.
 Machine machine_of(const MachineOptions& options);
 
 // Places `ranks` ranks on `hosts` hosts as evenly as possible. Each host has consecutive ranks. Returns null

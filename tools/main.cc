@@ -23,7 +23,7 @@ constexpr Command commands[] = {
     {"run", "start a program as several ranks that find each other", tutti::tools::run_command},
     {"bench", "measure collectives, checking every result", tutti::tools::bench_command},
     {"info", "show what tutti can do and finds on this machine", tutti::tools::info_command},
-    {"doctor", "test the hosts of a job, and say what is wrong and what mends it",
+    {"doctor", "test the hosts of a job, and say what is wrong and how to fix it",
      tutti::tools::doctor_command},
     {"explain", "show which algorithm would be chosen, why, and its steps", tutti::tools::explain_command},
     {"debug", "show the operations of running ranks, and which rank is behind", tutti::tools::debug_command},
@@ -40,8 +40,9 @@ void print_usage(std::ostream& out) {
   out << "\n`tutti COMMAND --help` describes a command; `tutti --version` prints the version.\n";
 }
 
-// Flushes the output of a command that has succeeded, and returns the exit status. The output must not have
-// been flushed before, or `errno` would not tell why writing failed.
+// Flushes the output of a successful command, and returns the exit status. If an earlier flush has
+// failed (`tutti bench` flushes each line), the error may lack the reason, since `errno` no longer
+// holds it.
 int finish_output(std::string_view name) {
   errno = 0;
   std::fflush(stdout);  // also flushes std::cout, which shares the buffer

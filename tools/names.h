@@ -8,8 +8,8 @@ namespace tutti::tools {
 std::string type_names();
 std::string op_names();
 
-// If the list `known` has a name that is similar to `name`, returns a text such as " (did you mean
-// all_reduce?)". Otherwise returns an empty text.
+// Returns a text such as " (did you mean all_reduce?)" if the list `known` has a name similar to
+// `name`. Otherwise returns an empty text.
 std::string did_you_mean(const std::string& name, const std::string& known);
 
 // Returns "no such type: flaot32 (did you mean float32?); there are: int8, uint8, ..."

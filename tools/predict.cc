@@ -17,8 +17,8 @@
 namespace tutti::tools {
 namespace {
 
-// The simulation repeats each call, as `tutti bench` does in a batch: at least this many times, so that the
-// first and the last one hardly matter, and else for as long as a batch takes.
+// The simulation repeats each call, as `tutti bench` does in a batch. It makes as many calls as fit
+// into the time of a batch, but at least this many. So the first and the last call hardly matter.
 constexpr int fewest_repetitions = 8;
 constexpr int most_repetitions = 200;
 constexpr double batch_seconds = 2e-3;
@@ -46,7 +46,7 @@ Problem problem_of(CollectiveKind kind, std::uint64_t bytes, int ranks) {
   return problem;
 }
 
-// Returns the seconds of one call among many in a row.
+// Returns the mean time of one call in a long series, in seconds.
 double simulated(const Choice& choice, const Problem& problem, const CostModel& model) {
   const auto repeat = [&](int repetitions) {
     return simulate(*choice.algorithm, problem, choice.tuning, model, repetitions).seconds;
@@ -75,7 +75,7 @@ class Errors {
       }
       out << "# " << key.first << " ranks, " << size_classes[static_cast<std::size_t>(key.second)].name
           << ": " << logs.size() << " cells, predicted / measured " << std::exp(mean)
-          << " in the mean, off by a factor of " << std::exp(spread) << " in the mean, " << std::exp(worst)
+          << " on average, off by a factor of " << std::exp(spread) << " on average, " << std::exp(worst)
           << " at worst\n";
     }
   }
@@ -99,7 +99,7 @@ std::string validate(const std::string& file, const Selector& selector, const To
     const std::vector<std::string> columns = columns_of(line);
     if (columns.size() < 5) return "a line of " + file + " is cut short: " + line;
     const auto kind = parse_collective_kind(columns[1]);
-    if (!kind) continue;  // a point-to-point pattern, which is not predicted
+    if (!kind) continue;  // a point-to-point pattern, for which there is no prediction
     const std::uint64_t bytes = std::stoull(columns[2]);
     const int ranks = std::stoi(columns[3]);
     const double measured = std::stod(columns[4]);
@@ -130,11 +130,12 @@ constexpr std::array<std::uint64_t, 3> scaling_bytes = {8, 64 << 10, 64 << 20};
 constexpr std::array scaling_ranks = {8,    16,   32,   64,    128,   256,   512,    1024,
                                       2048, 4096, 8192, 16384, 32768, 65536, 100'000};
 constexpr int most_events_ranks = 4096;
-// If all ranks together have more steps than this, the cost of an algorithm comes from its closed form and
-// not from the simulation.
+// An algorithm is simulated only if all ranks together have at most this many steps. Otherwise its
+// closed form gives the cost.
 constexpr std::uint64_t most_steps = 400'000;
 
-// Estimates the steps of all ranks together from those of a rank in the middle of the world.
+// Estimates the number of steps of all ranks together. It multiplies the steps of one rank, in the
+// middle of the world, by the number of ranks.
 std::uint64_t steps_of(const Choice& choice, Problem problem) {
   problem.rank = problem.size / 2;
   return build_schedule(*choice.algorithm, problem, choice.tuning).steps.size() *

@@ -14,7 +14,8 @@ namespace {
 
 // Serves the store until SIGTERM or SIGINT. Returns the exit status.
 int serve(const tcp::StoreServerOptions& options) {
-  // The signals are blocked before the server's thread begins, so that only `sigwait` here can receive them.
+  // The signals are blocked before the server's thread starts, so that only `sigwait` below can
+  // receive them.
   sigset_t ending;
   sigemptyset(&ending);
   sigaddset(&ending, SIGTERM);

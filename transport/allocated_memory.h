@@ -4,8 +4,9 @@
 
 namespace tutti {
 
-// An `AllocatedMemory` is memory of a device that an offload has allocated (`Offload::allocate`). Its
-// destructor frees the memory. That may wait for the device, so it must not run on a driving thread.
+// An `AllocatedMemory` is memory of a device that an offload has allocated (`Offload::allocate`).
+// Its destructor frees the memory. The destructor may wait for the device, so it must not run on a
+// driving thread.
 class AllocatedMemory {
  public:
   virtual ~AllocatedMemory() = default;

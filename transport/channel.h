@@ -25,13 +25,13 @@ class Channel {
   // Starts connecting, unless it has started already. A rank that will only receive must call `connect` too,
   // so that the rank notices when the peer is gone.
   virtual void connect() = 0;
-  // Queues a message, and connects first if necessary. Small messages on an idle channel are written before
-  // this returns.
+  // Queues a message, and connects first if necessary. A small message on an idle channel is written before
+  // `send` returns.
   virtual void send(SendOp& op) = 0;
   // Cancels a send: `done` is called with `why` once nothing touches the operation's memory any more,
-  // possibly before this returns (docs/seams/cancellation.md). If the peer has begun to receive the message,
-  // its receive fails, unless the whole message has already left this rank. If the peer has not begun, it
-  // forgets that the message was announced. Other messages are not affected.
+  // possibly before `cancel_send` returns (docs/seams/cancellation.md). If the peer has begun to receive the
+  // message, the peer's receive fails, unless the whole message has already left this rank. If the peer has
+  // not begun to receive the message, the peer forgets the announcement. Other messages are not affected.
   virtual void cancel_send(SendOp& op, const Status& why) = 0;
 
   // Gives an announced message to the receive that it belongs to. The receive may complete before `claim`
@@ -42,8 +42,8 @@ class Channel {
   // `on_arrival`.
   virtual void discard(Arrival& arrival) = 0;
   // Cancels a receive that was given to `claim`, as `cancel_send` cancels a send. The rest of the payload is
-  // dropped as it arrives. If the peer has not sent the whole message yet, its send fails with the code of
-  // `why`.
+  // dropped as it arrives. If the peer has not sent the whole message yet, the peer's send fails with the
+  // code of `why`.
   virtual void cancel_recv(RecvOp& op, const Status& why) = 0;
 
   // Tells the peer that the communicator `context` has failed, and why. The peer's `ChannelEvents::on_abort`
@@ -51,7 +51,7 @@ class Channel {
   // abort is lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
   // Cancels all pending operations with `why` and closes, without calling `on_channel_down`. If `clean` is
-  // set, frames under way are completed and a goodbye follows, so the peer knows that this rank did not
+  // set, frames under way are completed and a goodbye follows, so that the peer knows that this rank did not
   // crash. Returns at once.
   virtual void close(const Status& why, bool clean) = 0;
   // Returns whether `close` has finished: all operations have ended, and the peer has answered the goodbye by
@@ -70,14 +70,15 @@ class Channel {
 };
 
 // An `Arrival` is a message that a peer has announced. The channel makes it, and owns it until it is claimed
-// or discarded. Its payload may have been buffered already (eager) or still be at the sender.
+// or discarded. The payload may have been buffered already (eager), or may still be at the sender.
 struct Arrival {
   Channel* channel = nullptr;
   int peer = -1;
   MessageHeader header;
   // The mesh uses these links while no receive has claimed the message. `next` and `previous` link the
   // messages to be matched. The `early` links connect the messages of operations that this rank has not
-  // issued yet. Once this rank issues the operation of such a message, the mesh compares the two.
+  // issued yet. Once this rank issues the operation of such a message, the mesh compares the message with the
+  // operation.
   Arrival* next = nullptr;
   Arrival* previous = nullptr;
   Arrival* next_early = nullptr;
@@ -88,11 +89,11 @@ struct Arrival {
 struct ChannelCounters {
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
-  std::uint64_t bytes_sent = 0;  // payload
+  std::uint64_t bytes_sent = 0;  // payload only
   std::uint64_t bytes_received = 0;
   std::uint64_t frames_sent = 0;  // frames on the wire: one for a small message
-  // Of the received bytes, the peer itself wrote `bytes_in_place` into the receive's own memory, and
-  // `bytes_staged` into staging chunks (docs/seams/grants.md).
+  // These count the bytes that the peer itself has written into this rank's memory: `bytes_in_place` into the
+  // memory of receives, and `bytes_staged` into staging chunks (docs/seams/grants.md).
   std::uint64_t bytes_in_place = 0;
   std::uint64_t bytes_staged = 0;
 };
@@ -101,17 +102,17 @@ struct ChannelCounters {
 class ChannelEvents {
  public:
   virtual ~ChannelEvents() = default;
-  // A message was announced. The owner checks its length against the receive that it belongs to, and returns
-  // that receive. If there is no such receive yet, the owner returns null, and keeps the arrival until it
-  // claims or discards it.
+  // A message was announced. The owner finds the receive that the message belongs to, checks the message's
+  // length, and returns the receive. If there is no such receive yet, the owner returns null, and keeps the
+  // arrival until it claims or discards it.
   virtual RecvOp* on_arrival(Arrival& arrival) = 0;
-  // The sender cancelled an announced message before it was claimed. `arrival` is destroyed after this
+  // The sender cancelled an announced message before it was claimed. `arrival` is destroyed after this call
   // returns.
   virtual void on_withdrawn(Arrival& arrival) = 0;
   virtual void on_abort(int peer, std::uint32_t context, const Status& why) = 0;
-  // The channel has failed: the peer died (peer_lost), broke the protocol (protocol_error), could not be
-  // reached (unreachable) or left cleanly (aborted: everything that the peer had sent has arrived).
-  // Operations that are still pending fail after this call.
+  // The channel has failed. The code says why: the peer died (peer_lost), broke the protocol
+  // (protocol_error), could not be reached (unreachable), or left cleanly (aborted). If the peer left
+  // cleanly, everything that it had sent has arrived. Operations that are still pending fail after this call.
   virtual void on_channel_down(int peer, const Status& why) = 0;
 };
 

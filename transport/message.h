@@ -39,8 +39,8 @@ struct MessageHeader {
 enum class MessageSide : std::uint8_t { left, right };
 
 // A `Sink` is where a message's payload goes. Each piece of the payload is used straight from the transport's
-// memory, as it arrives. It is copied to `out`, or it is combined with `local` and the result is written to
-// `out`.
+// memory, as it arrives. The piece is copied to `out`, or it is combined with `local` and the result is
+// written to `out`.
 struct Sink {
   std::byte* out = nullptr;
   const std::byte* local = nullptr;  // the other operand; may equal `out`

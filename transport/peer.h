@@ -21,7 +21,7 @@ struct PeerInfo {
   std::map<std::string, std::string> addresses;      // transport name -> its opaque address
   std::map<std::string, std::string> offloads = {};  // name -> facts (transport/offload/offload.h)
 
-  // Returns whether the loopback addresses of the two ranks mean the same network.
+  // Returns whether a loopback address means the same network to both ranks.
   bool shares_network_with(const PeerInfo& other) const {
     return boot_id == other.boot_id && network_namespace == other.network_namespace;
   }

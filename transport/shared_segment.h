@@ -17,14 +17,14 @@ namespace tutti {
 class SharedBell {
  public:
   virtual ~SharedBell() = default;
-  // Makes the rank's driver poll, even if it sleeps. Any thread may call it. It takes a few hundred
-  // nanoseconds, so call it only for a rank that sleeps.
+  // Makes the rank's driver poll, even if it sleeps. Any thread may call it. A call takes a few hundred
+  // nanoseconds, so ring only for a rank that sleeps.
   virtual void ring() const = 0;
 };
 
 // A `SharedSegment` is memory that all members of a group on one host have mapped. It also has a bell for
-// each member. Each member has an object of its own, which only its driving thread may destroy. The members
-// may destroy their objects in any order.
+// each member. Each member has its own object, which only that member's driving thread may destroy. The
+// members may destroy their objects in any order.
 class SharedSegment {
  public:
   virtual ~SharedSegment() = default;
@@ -46,14 +46,14 @@ class SharedSegmentEvents {
   virtual void on_member_lost(int member, const Status& why) = 0;
 };
 
-// A `ShareRequest` is one member's request for a segment; every member makes one. The caller owns it, and
-// keeps it until `done` is called.
+// A `ShareRequest` is one member's request for a segment. Every member makes such a request. The caller owns
+// the request, and keeps it until `done` is called.
 struct ShareRequest {
   std::uint64_t key = 0;     // differs from the keys of all other segments of these members
   std::vector<int> members;  // world ranks, in the same order on all members
   std::uint64_t bytes = 0;   // equal on all members
-  // The pages of the first `provided` bytes are allocated at once, all others when they are first touched.
-  // The value is equal on all members.
+  // The pages of the first `provided` bytes are allocated at once. All other pages are allocated when they
+  // are first touched. The value is equal on all members.
   std::uint64_t provided = std::numeric_limits<std::uint64_t>::max();
   Deadline deadline = Deadline::never();
   SharedSegmentEvents* events = nullptr;  // outlives the segment

@@ -160,7 +160,7 @@ double all_reduce_bound(std::size_t bytes) {
 double read_process_rate(std::size_t bytes) {
   const Memory source = allocate(bytes);
   const Memory to = allocate(bytes);
-  // The child writes to the memory, so that the kernel gives the child pages of its own.
+  // The child writes to the memory, so that the kernel gives the child separate pages.
   Child child([&] {
     std::memset(source.get(), 1, bytes);
     pause();

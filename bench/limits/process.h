@@ -6,8 +6,8 @@
 
 namespace tutti::perf {
 
-// A `Child` is a forked process that runs `work` and exits. The destructor kills the child if it still runs,
-// and waits for its end. If the parent dies first, the kernel kills the child.
+// A `Child` is a forked process that runs `work` and exits. The destructor kills the child if it
+// still runs, and waits for its end. The kernel kills the child if the parent dies first.
 class Child {
  public:
   explicit Child(const std::function<void()>& work);

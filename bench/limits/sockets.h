@@ -4,8 +4,8 @@
 
 namespace tutti::perf {
 
-// These functions measure loopback TCP between this process and others. `congestion` names the congestion
-// control; empty means the system's default. Rates are in GB/s.
+// These functions measure loopback TCP between this process and others. `congestion` names the
+// congestion control, and an empty text means the system's default. Rates are in GB/s.
 enum class Sending { copied, pinned };  // pinned: MSG_ZEROCOPY
 double tcp_stream_rate(int connections, const std::string& congestion, Sending how = Sending::copied);
 // Measures one connection that carries data in both directions at once. The rate counts one direction.

@@ -1,5 +1,5 @@
-// Measures round trips between two threads, over each transport. Each thread has a driver and a mesh of its
-// own.
+// Measures round trips between two threads over each transport. Each thread has its own driver and
+// mesh.
 #include <memory>
 #include <thread>
 #include <vector>

@@ -105,7 +105,7 @@ void chain_of_reductions(benchmark::State& state) {
   });
 }
 
-// Each message is two steps: a send and the matching receive.
+// Each message takes two steps: a send and the matching receive.
 void messages_to_itself(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder) {
     for (std::uint32_t i = 0; i < steps; ++i) {

@@ -32,8 +32,8 @@ struct SilentBell final : SharedBell {
   void ring() const override {}
 };
 
-// All ranks whose `Segment` is the same memory run on this thread. They never sleep, so their bells have
-// nothing to do.
+// `Segment` is memory that two ranks on this thread share. The ranks never sleep, so the functions
+// that wake a rank do nothing.
 class Segment final : public SharedSegment {
  public:
   Segment(Memory memory, std::uint64_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}
@@ -133,7 +133,7 @@ void signals(benchmark::State& state) {
   });
 }
 
-// A rank's executor returns if the signal that it awaits is missing. Then the other rank has its turn.
+// A rank's executor returns if the signal that it awaits is missing. The other rank then continues.
 void signals_and_awaits(benchmark::State& state) {
   measure(state, [](ScheduleBuilder& builder, int other) {
     for (std::uint32_t i = 0; i < steps / 2; ++i) builder.await(other, builder.signal());

@@ -19,8 +19,8 @@ constexpr std::array infos = {
     Info{Collective::scatter, "scatter"},       Info{Collective::pingpong, "pingpong"},
 };
 
-// The period is odd: no power of two is a multiple of it. So a block in the wrong place has wrong values,
-// even if its length is a power of two.
+// The period is odd, so no power of two is a multiple of it. A block in the wrong place then has
+// wrong values, even if its length is a power of two.
 constexpr std::size_t period = 1021;
 
 // Element i of a `Sequence` is scale * (i % period) + offset. The input of rank r has scale 1 and offset
@@ -31,8 +31,9 @@ class Sequence {
     for (std::size_t i = 0; i < period; ++i) values_[i] = scale * static_cast<float>(i) + offset;
   }
 
-  // Visits the `count` elements from `first` on, in stretches that do not wrap around the period. Calls
-  // visit(done, values, length) for each stretch; `done` is the number of elements visited before.
+  // Visits `count` elements, starting at `first`, in stretches that do not wrap around the period.
+  // Calls visit(done, values, length) for each stretch. `done` is the number of elements visited
+  // before it.
   template <class Visit>
   void stretches(std::size_t first, std::size_t count, const Visit& visit) const {
     for (std::size_t done = 0; done < count;) {

@@ -26,12 +26,12 @@ std::span<const Collective> all_collectives();
 std::string_view name_of(Collective collective);
 // Returns whether the collective's vector consists of one block for each rank.
 bool has_blocks(Collective collective);
-// Returns bus bandwidth divided by bandwidth, as nccl-tests defines them: how many times each link carries
-// the vector.
+// Returns bus bandwidth divided by bandwidth (nccl-tests defines both). This is how many times each
+// link carries the vector.
 double bus_factor(Collective collective, int ranks);
 
-// Fills `out` with the test data of a rank. These are small whole numbers, so that sums are exact whatever
-// the order of summation. They differ between ranks.
+// Fills `out` with the test data of a rank. These are small whole numbers, so that sums are exact
+// in every order of summation. They differ between ranks.
 void fill_input(std::span<float> out, int rank);
 // Returns the number of wrong elements in the result of `rank`. `count` is the length of the vector, or of
 // one block if the collective has blocks.

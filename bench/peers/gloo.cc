@@ -1,8 +1,8 @@
 // Measures Gloo as one of the peers. It uses Gloo's TCP transport, by default on loopback. The ranks meet
 // through files in a directory. Each rank is a process:
 //   perf_gloo --rank=R --size=N --store=DIRECTORY [--address=A] ...
-// Each collective uses Gloo's default function. For reduce_scatter Gloo has no function, but it has a class,
-// ReduceScatterHalvingDoubling, which works in place.
+// Each collective uses Gloo's default function. Gloo has no function for reduce_scatter. Its class
+// ReduceScatterHalvingDoubling is used instead, which works in place.
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ constexpr ReduceFunction sum = &gloo::sum<float>;
 constexpr ReduceFunction maximum = &gloo::max<double>;
 constexpr std::uint64_t pingpong_slot = 1 << 20;
 
-// Newer versions of Gloo take the store as a shared_ptr, older ones by reference.
+// Newer versions of Gloo take the store as a shared_ptr, and older ones by reference.
 template <class Context, class Store, class Device>
 void meet(Context& context, const std::shared_ptr<Store>& store, std::shared_ptr<Device>& device) {
   if constexpr (requires { context.connectFullMesh(store, device); }) {

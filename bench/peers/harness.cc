@@ -59,9 +59,9 @@ struct Cell {
     elements = count * blocks;
   }
   Collective collective;
-  std::size_t bytes;     // as asked for
-  std::size_t count;     // elements of the vector, or of one block
-  std::size_t elements;  // of the vector
+  std::size_t bytes;     // the size that the arguments asked for
+  std::size_t count;     // the number of elements of the vector, or of one block
+  std::size_t elements;  // the number of elements of the vector
 };
 
 class Measuring {
@@ -87,15 +87,15 @@ class Measuring {
     return wrong[0] == 0;
   }
 
-  // Returns a time for each batch, sorted: the microseconds per operation on the slowest rank. Sets
-  // `operations` to the number of operations in a batch.
+  // Returns the sorted times of the batches. The time of a batch is the microseconds per operation
+  // on the slowest rank. Sets `operations` to the number of operations in a batch.
   std::vector<double> times(const Budget& budget, long& operations) {
     double estimate = agreed_batch(1);
     estimate = agreed_batch(clamped(budget.warmup_us / estimate, 1, most_operations));
     operations = clamped(batch_us / estimate, 1, most_operations);
-    // In a short batch, most of the time goes into waiting for the slowest rank. Operations then look slower
-    // than they are, and the next batch would be too short. So the time is estimated again until a batch is
-    // long enough.
+    // A short batch mostly waits for the slowest rank. Operations then look slower than they are,
+    // and the next batch would be too short. So the time is estimated again until a batch is long
+    // enough.
     for (int again = 0; again < most_estimates && operations < most_operations; ++again) {
       estimate = agreed_batch(operations);
       if (estimate * static_cast<double>(operations) > batch_us / 2) break;
@@ -150,8 +150,9 @@ void print(const std::string& peer, const Cell& cell, int ranks, std::vector<dou
   std::fflush(stdout);
 }
 
-// Runs barriers for a while. Ranks that have just started often share a processor. The kernel separates
-// them after some tens of milliseconds. Without the barriers the first result would include that time.
+// Runs barriers for a while. Ranks that have just started often share a processor. The kernel
+// separates them after some tens of milliseconds. Without these barriers, the first result would
+// include that time.
 void settle(Peer& peer, double time_us) {
   constexpr int barriers = 10;
   const auto begin = std::chrono::steady_clock::now();
@@ -221,7 +222,7 @@ int measure_peer(Peer& peer, const Arguments& arguments) {
       }
     }
   }
-  peer.barrier();  // no rank uses the buffers any more
+  peer.barrier();  // after this, no rank uses the buffers
   return status;
 }
 

@@ -20,8 +20,9 @@ class Arguments {
   std::vector<std::string> words_;
 };
 
-// Measures what the arguments ask for. Rank 0 prints a line of CSV as soon as a result is known. All ranks
-// call this together. Returns the exit status: 1 if a result was wrong.
+// Makes the measurements that the arguments ask for. Rank 0 prints a line of CSV as soon as a
+// result is known. All ranks call this together. Returns the exit status, which is 1 if a result
+// was wrong.
 //
 //   --peer=NAME            the name in the CSV
 //   --collectives=a,b      default: all that the peer has
@@ -32,17 +33,18 @@ class Arguments {
 //   --settle-ms=100        time for barriers before the first measurement
 //
 // Rules:
-// - The bytes are what nccl-tests calls the size: a rank's whole vector. For all_gather and gather this is
-//   the gathered vector, for reduce_scatter and scatter the vector before it is split. Blocks have at least
-//   one element, so at the smallest sizes the vector has more bytes than the line says. Bandwidth is
-//   computed from the vector's real size.
+// - The bytes are the size of a rank's whole vector, as in nccl-tests. For all_gather and gather,
+//   this is the gathered vector. For reduce_scatter and scatter, it is the vector before it is
+//   split. Blocks have at least one element. So the smallest vectors have more bytes than the line
+//   says. Bandwidth is computed from the vector's real size.
 // - Every element on every rank is verified before and after timing. No line is printed for a wrong result.
-// - After a warm-up, batches of K operations in a row are measured, with a barrier before each batch. K is
-//   chosen from 1 to 1000 so that a batch takes about 2 ms, if possible. The time of a batch is the mean over
-//   its operations, on the slowest rank. Each line has the minimum, median and 99th percentile over the
-//   batches.
-// - Operations are out of place where the library can do so, with the same two buffers for all sizes. The
-//   buffers are in ordinary page-aligned memory, unless `Peer::allocate` returns other memory.
+// - After a warm-up, the harness measures batches of K operations, with a barrier before each
+//   batch. K is from 1 to 1000, so that a batch takes about 2 ms if possible. The time of a batch
+//   is the mean over its operations on the slowest rank. Each line has the minimum, median and 99th
+//   percentile over the batches.
+// - Operations are out of place if the library can do that, with the same two buffers for all
+//   sizes. The buffers are in ordinary page-aligned memory, unless `Peer::allocate` returns other
+//   memory.
 // - Bandwidth counts GB of 1e9 bytes. The time of a ping-pong is half the round trip.
 int measure_peer(Peer& peer, const Arguments& arguments);
 

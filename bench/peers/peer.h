@@ -26,13 +26,14 @@ class Peer {
   // the harness fills both buffers with the same data before each run that it verifies.
   virtual std::function<void()> prepare(Collective collective, float* in, float* out, std::size_t count) = 0;
 
-  // Allocates memory of the library's own kind if such memory is to be measured. Returns null if the harness
-  // is to use ordinary memory. All ranks call this together.
+  // Allocates the library's own kind of memory, if the measurement uses such memory. Returns null
+  // if the harness should use ordinary memory. All ranks call this together.
   virtual std::shared_ptr<float> allocate(std::size_t) { return nullptr; }
 
   // The harness uses these two between measurements.
   virtual void barrier() = 0;
-  virtual void largest(std::span<double> values) = 0;  // replaces each by its maximum over all ranks
+  // Replaces each value by its maximum over all ranks.
+  virtual void largest(std::span<double> values) = 0;
 };
 
 }  // namespace tutti::perf

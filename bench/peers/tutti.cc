@@ -1,5 +1,5 @@
 // Measures tutti as one of the peers, with the defaults that users get. `tutti run` starts the ranks.
-// No variable is set except TUTTI_TRANSPORTS.
+// bench/peers.py sets no variable except TUTTI_TRANSPORTS and TUTTI_ALGORITHM, each for some of the peers.
 #include <cstdio>
 #include <stdexcept>
 

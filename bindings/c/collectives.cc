@@ -17,13 +17,13 @@ void refuse_in_place(const void* in) {
   if (in_place(in)) throw invalid("this operation has no in-place form");
 }
 
-// Returns a buffer of `count` elements at `in`, with the type and the memory of `out`.
+// Returns a buffer of `count` elements at `in`. It has the type and the kind of memory of `out`.
 ConstBuffer input(const void* in, std::size_t count, const Buffer& out) {
   return {in, count, out.type, out.memory};
 }
 
-// Returns the total number of elements if each rank has `count`. If that number overflows, returns the
-// largest `size_t`.
+// Returns the total number of elements if each rank has `count`, or the largest `size_t` if that
+// number overflows.
 std::size_t blocks(const Communicator& communicator, std::size_t count) {
   const auto size = static_cast<std::size_t>(communicator.size());
   return count > std::numeric_limits<std::size_t>::max() / size ? std::numeric_limits<std::size_t>::max()

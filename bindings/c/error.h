@@ -22,7 +22,7 @@ inline Error invalid(std::string message) {
   return Error(Status(Code::invalid_argument, std::move(message)));
 }
 
-// Calls `body()`, which throws if it fails. Returns TUTTI_OK or a code.
+// Calls `body()`, which throws if it fails. Returns TUTTI_OK or the code of the error.
 template <class Body>
 int guarded(Body&& body) noexcept {
   try {

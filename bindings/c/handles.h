@@ -38,16 +38,16 @@ struct tutti_op_object {
 
 namespace tutti::c {
 
-// Returns a copy of the caller's structure. Members that the caller's version of the structure lacks have
-// their values from `defaults`. If `given` is null, all members have these values.
+// Returns a copy of the caller's structure. `defaults` provides the members that the caller's
+// version of the structure lacks, and all members if `given` is null.
 template <class T>
 T known_part(const T* given, T defaults) {
   if (given != nullptr) std::memcpy(&defaults, given, std::min(given->struct_size, sizeof(T)));
   return defaults;
 }
 
-// Copies `value` into `*given`, without the members that the caller's version of the structure lacks. Throws
-// if `given` is null.
+// Copies `value` into `*given`. It omits the members that the caller's version of the structure
+// lacks. Throws if `given` is null.
 template <class T>
 void fill(T* given, T value) {
   if (given == nullptr) throw invalid("the structure to fill is null");
@@ -55,14 +55,15 @@ void fill(T* given, T value) {
   std::memcpy(given, &value, std::min(given->struct_size, sizeof(T)));
 }
 
-// Returns `pointer` as a reference. If it is null, throws an error that calls it `what`.
+// Returns `pointer` as a reference. A null pointer throws an error, and `what` is the pointer's
+// name in the message.
 template <class T>
 T& checked(T* pointer, const char* what) {
   if (pointer == nullptr) throw invalid(std::string(what) + " is null");
   return *pointer;
 }
 
-// These convert a value of the caller. They throw `invalid_argument` if the value is not valid.
+// These functions convert a value of the caller. They throw `invalid_argument` if the value is not valid.
 DataType data_type(tutti_data_type type);
 const ReduceOp& reduce_op(tutti_op op);
 Memory memory(tutti_memory kind, int device);
@@ -73,7 +74,7 @@ inline std::chrono::nanoseconds duration(std::int64_t timeout_ns) {
   return std::chrono::nanoseconds(timeout_ns);
 }
 
-// `How` has the options of a call, and says in which memory the call's buffers lie.
+// `How` holds the options of a call, and the kind of memory of its buffers.
 struct How : CallOptions {
   Memory memory;
 };

@@ -14,6 +14,7 @@
 #include <tutti/version.h>
 
 #include "bindings/cpp/loopback_check.h"
+#include "bindings/cpp/mpi_meeting.h"
 #include "bindings/cpp/offloads.h"
 #include "bindings/cpp/transports.h"
 #include "collectives/group/world.h"
@@ -26,6 +27,7 @@
 #include "core/reserve.h"
 #include "rendezvous/launch/environment.h"
 #include "rendezvous/launch/open_ports.h"
+#include "rendezvous/launch/url.h"
 #include "rendezvous/meeting/bootstrap.h"
 #include "rendezvous/store/prefix_store.h"
 
@@ -45,20 +47,20 @@ struct Setup {
   const std::vector<std::string>& transport_names() const {
     return options.transports.empty() ? config.transports : options.transports;
   }
-  // Returns a text that must be equal on all ranks. It says whether this rank has a token: ranks may meet in
-  // a store that is not tutti's own, and such a store does not check tokens.
+  // Returns a text that must be equal on all ranks. It says whether this rank has a token, because
+  // a store that is not tutti's own does not check tokens.
   std::string wire_digest() const {
     return config.wire_digest() + "TUTTI_TOKEN=" + (security.token.empty() ? "" : "(set)") + ";";
   }
   std::string prefix() const { return "tutti/" + config.job_id; }
-  // Returns what the other ranks must know about this rank's offloads.
+  // Returns facts about this rank's offloads, which the other ranks need.
   std::map<std::string, std::string> offload_facts() const {
     std::map<std::string, std::string> facts;
     for (const auto& offload : offloads) facts[std::string(offload->name())] = offload->facts();
     return facts;
   }
-  // Makes the transports, and returns their addresses. Every attempt to meet makes new transports, since the
-  // attempt may need another interface.
+  // Makes the transports, and returns their addresses. Every attempt to meet makes new transports,
+  // because it may need a different interface.
   Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route,
                                                        const security::SharedCredentials& credentials) {
     transports.clear();
@@ -110,14 +112,41 @@ Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nano
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
 }
 
+// Returns the URL by which the ranks meet through MPI, or nothing if they meet elsewhere.
+std::optional<InitUrl> mpi_url(const InitOptions& given, const Config& config) {
+  for (const std::string& text : {given.url, config.init_method}) {
+    const Result<InitUrl> url = parse_url(text);
+    if (url.ok() && url->scheme == InitUrl::Scheme::mpi) return *url;
+  }
+  return std::nullopt;
+}
+
+// Returns the launch, and begins the meeting if the ranks meet through MPI. MPI then says which rank this
+// process is.
+Launch launch_of(const Setup& setup, std::unique_ptr<MpiMeeting>& mpi) {
+  const InitOptions& given = setup.options;
+  const std::optional<InitUrl> url = mpi_url(given, setup.config);
+  if (!url) return launch_of(given);
+  mpi = MpiMeeting::begin(setup.config.mpi_library, given.interrupted, init_deadline(setup, url->timeout))
+            .take();
+  if (given.rank.value_or(mpi->rank()) != mpi->rank() ||
+      given.world_size.value_or(mpi->size()) != mpi->size()) {
+    throw Error(Status(Code::invalid_argument,
+                       "the options of init contradict MPI, which says that this is rank " +
+                           std::to_string(mpi->rank()) + " of " + std::to_string(mpi->size())));
+  }
+  return discover({.url = given.url, .rank = mpi->rank(), .world_size = mpi->size(), .said_by = "MPI"})
+      .take();
+}
+
 // Returns the version that all ranks must run, such as "0.1.0 (build 3fa92c11d0e4)".
 std::string build_name() { return std::string(version()) + " (build " + std::string(build()) + ")"; }
 
 unsigned usable_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Returns how long a waiting rank polls before it sleeps. It is zero if there are more ranks than cores,
-// since polling only helps a rank that has a core to itself. Each container on a machine may have cores of
-// its own. But all containers together have no more than the machine.
+// Returns how long a waiting rank polls before it sleeps. The time is zero if there are more ranks
+// than cores, because polling only helps a rank that has its own core. Each container on a machine
+// may have separate cores, but all containers together have no more cores than the machine.
 std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerInfo>& peers, int rank) {
   const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
   long on_host = 0, on_machine = 0;
@@ -131,8 +160,8 @@ std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerI
   return crowded ? std::chrono::nanoseconds(0) : config.spin;
 }
 
-// Returns the costs of messages that are assumed before anything is measured. Only the driving thread may
-// call it.
+// Returns the costs of messages that are assumed before any measurement. Only the driving thread
+// may call it.
 CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   const int neighbour = mesh.rank() == 0 ? 1 : 0;
   CostModel model = shipped_model(mesh.size() > 1 ? mesh.transport_name(neighbour) : "");
@@ -141,7 +170,7 @@ CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   return model;
 }
 
-// Starts the server for `tutti debug`. If it cannot start, the rank works without it.
+// Starts the server for `tutti debug`. The rank works without the server if it cannot start.
 void answer_questions(World& world) {
   auto server = DebugServer::create([recorder = world.recorder.get()] { return recorder->tell(); });
   if (server.ok()) {
@@ -151,7 +180,7 @@ void answer_questions(World& world) {
   }
 }
 
-// Starts the trace. If it cannot start, the rank works without it.
+// Starts the trace. The rank works without the trace if it cannot start.
 void trace(World& world, const std::string& pattern) {
   auto started = world.recorder->start_trace(pattern);
   if (started.ok()) {
@@ -162,7 +191,7 @@ void trace(World& world, const std::string& pattern) {
 }
 
 // `init` waits at most this long for the control plane's first links. Once a rank is linked, its neighbours
-// notice if it ends, even soon after `init`.
+// notice if it dies, even soon after `init`.
 constexpr std::chrono::seconds linking_limit{10};
 // At most this much of the timeout is reserved for telling the other ranks of a failure.
 constexpr std::chrono::milliseconds most_reserved{1000};
@@ -188,8 +217,8 @@ MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
   return options;
 }
 
-// Makes a world of `peers`. The world has neither control connections nor a communicator yet. Sets `shipped`
-// to the costs that are assumed before anything is measured.
+// Makes a world of `peers`. The world has neither control connections nor a communicator yet. Sets
+// `shipped` to the costs that are assumed before any measurement.
 std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> peers,
                                   std::chrono::nanoseconds spin, CostModel& shipped) {
   auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
@@ -202,31 +231,32 @@ std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> 
     shipped = shipped_costs(setup.config, *mesh);
     shipped.hosts_per_machine = sharing;
   }
-  // Ranks of different hosts may have different `shipped` costs. Until they have agreed on costs, all of them
-  // must choose by the same ones: the messages by which they agree belong to a collective, too.
+  // Ranks of different hosts may have different `shipped` costs. All ranks must use the same costs
+  // until they have agreed, because the agreement itself uses a collective whose algorithm depends
+  // on the costs.
   const std::string overrides = format_algorithm_choices(setup.config.algorithm);
   return std::make_shared<World>(std::move(engine), std::move(mesh),
                                  Selector::create(CostModel{}, overrides).take(), setup.config.timeout);
 }
 
-// Measures the costs of messages, together with all other ranks. From then on, these costs decide
-// which algorithms are chosen.
+// Measures the costs of messages, together with all other ranks. These costs then decide which
+// algorithms are chosen.
 void agree_with_others(const std::shared_ptr<World>& world, const Config& config, const CostModel& shipped) {
-  // The measurement has a communicator of its own, so that it does not count as an operation of the world's
-  // communicator.
+  // The measurement has a separate communicator, so that it does not count as an operation of the
+  // world's communicator.
   world->part_of = Composite::init;
   Communicator scout = create_communicator(world);
   const CostModel agreed = agree_on_costs(scout, world->topology, shipped, !config.deterministic);
   log::info("the ranks agreed on these costs: ", describe(agreed));
   world->selector = Selector::create(agreed, format_algorithm_choices(config.algorithm)).take();
-  // This all_reduce must come after the agreement. Before it, ranks of different hosts might choose different
-  // algorithms.
+  // This all_reduce must come after the agreement. Ranks of different hosts might choose different
+  // algorithms without the agreement.
   world->shared_room = lazy_memory();
   scout.all_reduce(Buffer(&world->shared_room, 1, DataType::uint64), ReduceOp::min).wait();
   world->part_of = Composite::none;
 }
 
-// Makes the communicator that `init` returns, once the ranks have agreed on everything necessary.
+// Makes the communicator that `init` returns. All ranks must already have agreed on their settings.
 Communicator open_world(const std::shared_ptr<World>& world, const Config& config, Deadline deadline) {
   world->default_timeout = config.timeout;
   world->window_bytes = config.shm_window;
@@ -262,16 +292,16 @@ Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& pe
   return open_world(world, setup.config, deadline);
 }
 
-// Returns the error of a failed `init`. If file descriptors have run out on this rank meanwhile, the error
-// says so, since that may be the cause.
+// Returns the error of a failed `init`. The error also says if this rank ran out of file
+// descriptors in the meantime, since that may be the cause.
 Error failure_of_init(const Status& status, std::uint64_t shortages_before) {
   const bool said = status.code() == Code::resource_exhausted;
   if (said || descriptor_shortages() == shortages_before) return Error(status);
   return Error(Status(status.code(), status.message() + "; meanwhile: " + error_text(EMFILE), status.peer()));
 }
 
-// Returns the function that builds the world. The rendezvous calls it while the store still exists. So if it
-// fails, the other ranks learn of that through the store.
+// Returns the function that builds the world. The rendezvous calls this function while the store still
+// exists. So the other ranks learn through the store if the function fails.
 std::function<Status(const std::vector<PeerInfo>&)> builder(Setup& setup, int rank, Deadline deadline,
                                                             std::optional<Communicator>& built) {
   return [&setup, rank, deadline, &built](const std::vector<PeerInfo>& peers) {
@@ -293,7 +323,8 @@ Placement placement(const InitOptions& given) {
 
 Communicator init(const InitOptions& given) {
   Setup setup = configure(given);
-  const Launch launch = launch_of(given);
+  std::unique_ptr<MpiMeeting> mpi;
+  const Launch launch = launch_of(setup, mpi);
   log::debug("rank ", launch.rank, " of ", launch.world_size, " by ", launch.source, ", meeting at ",
              to_string(launch.store));
   JoinOptions join_options;
@@ -301,6 +332,7 @@ Communicator init(const InitOptions& given) {
   join_options.session.advertise_address = setup.config.advertise_address;
   join_options.session.security = setup.security;
   join_options.session.pmix_library = setup.config.pmix_library;
+  if (mpi) join_options.session.mpi_announcer = [&mpi] { return mpi->announcer(); };
   join_options.session.interfaces = interface_filter(setup.config.socket_ifname);
   if (setup.config.port_range) {
     join_options.session.first_port = setup.config.port_range->first;

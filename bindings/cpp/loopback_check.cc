@@ -11,8 +11,8 @@
 namespace tutti {
 namespace {
 
-// Returns the address at which a rank listens for the control connections of the others, if that address is
-// loopback. The rank's transports listen there, too.
+// Returns the address at which a rank listens for control connections if that address is loopback,
+// and otherwise an empty text. The rank's transports listen at the same address.
 std::string loopback_address(const PeerInfo& rank) {
   const auto text = rank.addresses.find(liveness::address_name);
   if (text == rank.addresses.end()) return {};

@@ -10,26 +10,33 @@
 #include "rendezvous/launch/interfaces.h"
 #include "transport/shm/factory.h"
 #include "transport/tcp/factory.h"
+#include "transport/verbs/factory.h"
 
 namespace tutti {
 
 namespace {
 
-Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
+// Sets where a transport listens over TCP.
+Status set_places(meeting::ListenPlaces& places, const TransportSetup& setup) {
   Result<std::vector<std::string>> addresses = listen_addresses(setup);
   if (!addresses.ok()) return addresses.status();
+  places.bind = std::move(addresses).take();
+  if (!setup.config.advertise_address.empty()) places.advertise = {setup.config.advertise_address};
+  if (setup.config.port_range) {
+    places.first_port = setup.config.port_range->first;
+    places.last_port = setup.config.port_range->last;
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Transport>> create_tcp(const TransportSetup& setup) {
   tcp::Options options;
-  options.bind = std::move(addresses).take();
-  if (!setup.config.advertise_address.empty()) options.advertise = {setup.config.advertise_address};
+  if (const Status set = set_places(options, setup); !set.ok()) return set;
   options.socket_buffer = static_cast<int>(setup.config.tcp_socket_buffer);
   options.sockets = static_cast<int>(setup.config.tcp_sockets);
   options.congestion = setup.config.tcp_congestion;
   options.limits = limits_of(setup.config);
   options.credentials = setup.credentials;
-  if (setup.config.port_range) {
-    options.first_port = setup.config.port_range->first;
-    options.last_port = setup.config.port_range->last;
-  }
   return tcp::create(options);
 }
 
@@ -41,8 +48,27 @@ Result<std::unique_ptr<Transport>> create_shm(const TransportSetup& setup) {
   return shm::create(options);
 }
 
+Result<std::unique_ptr<Transport>> create_verbs(const TransportSetup& setup) {
+  verbs::Options options;
+  if (const Status set = set_places(options, setup); !set.ok()) return set;
+  options.encrypted = setup.config.tls;
+  options.settings = verbs::settings_from(setup.config);
+  options.limits = limits_of(setup.config);
+  options.credentials = setup.credentials;
+  return verbs::create(options);
+}
+
+// verbs has not been tested on real cards yet, so it is used only if the user chooses devices.
+Status verbs_left_out(const Config& config) {
+  if (!verbs::settings_from(config).devices.empty()) return {};
+  return Status(
+      Code::unsupported,
+      "neither TUTTI_IB_HCA nor NCCL_IB_HCA chooses devices, and TUTTI_TRANSPORTS does not name it");
+}
+
 constexpr std::array entries = {
     TransportEntry{"shm", "shared memory on one host", create_shm},
+    TransportEntry{"verbs", "InfiniBand and RoCE", create_verbs, verbs_left_out},
     TransportEntry{"tcp", "TCP sockets", create_tcp},
 };
 
@@ -68,7 +94,8 @@ Result<std::vector<std::unique_ptr<Transport>>> make_all_transports(const Transp
   std::vector<std::unique_ptr<Transport>> transports;
   Status last(Code::unreachable, "no transport can run here");
   for (const TransportEntry& entry : entries) {
-    Result<std::unique_ptr<Transport>> made = entry.create(setup);
+    const Status left_out = entry.left_out == nullptr ? Status() : entry.left_out(setup.config);
+    Result<std::unique_ptr<Transport>> made = left_out.ok() ? entry.create(setup) : left_out;
     if (made.ok()) {
       transports.push_back(std::move(made).take());
     } else {

@@ -19,9 +19,9 @@ namespace tutti {
 // `TransportSetup` holds what a transport may need when it is made.
 struct TransportSetup {
   const Config& config;
-  // This host's address on the route to the place where the ranks meet, or nothing if it is not known.
+  // This host's address on the route to the ranks' meeting place, or nothing if it is not known.
   std::optional<SocketAddress> route = {};
-  // The credentials that guard every connection. If null, connections have no guard.
+  // The credentials that protect every connection. Connections are not protected if this is null.
   security::SharedCredentials credentials = {};
 };
 
@@ -32,19 +32,22 @@ struct TransportEntry {
   std::string_view name;
   std::string_view meaning;
   Result<std::unique_ptr<Transport>> (*create)(const TransportSetup& setup);
+  // Returns why the transport is left out unless the user names it. Null: it is never left out.
+  Status (*left_out)(const Config& config) = nullptr;
 };
 
-// Returns the addresses, as text, on which this process listens for connections of other ranks. If the user
-// gives an address, it is the only one. Otherwise there is one for each chosen interface. The result is never
-// empty.
+// Returns the addresses, as text, on which this process listens for connections of other ranks.
+// There is only one address if the user has given one, and otherwise one for each chosen interface.
+// The result is never empty.
 Result<std::vector<std::string>> listen_addresses(const TransportSetup& setup);
 
 // Returns every transport between processes, in order of preference.
 std::span<const TransportEntry> transport_entries();
 
-// Makes the transports in `names`, and fails if one of them cannot run here. Ignores names of offloads
-// (bindings/cpp/offloads.h). If `names` is empty or is "auto" alone, makes all transports that can run here,
-// and logs why the others cannot. Fails if none can run.
+// Makes the transports in `names`, and fails if one of them cannot run here. It ignores names of offloads
+// (bindings/cpp/offloads.h). An empty list or only "auto" means all transports that can run here and are not
+// `left_out`. In that case the function logs why each remaining transport was not made, and fails if no
+// transport can run here.
 Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vector<std::string>& names,
                                                                 const TransportSetup& setup);
 

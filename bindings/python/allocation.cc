@@ -13,8 +13,8 @@ namespace tutti::python {
 
 namespace {
 
-// `AllocatedArray` offers memory of `Communicator::allocate` by DLPack, and memory of the host also by the
-// buffer protocol. Every view keeps the memory alive.
+// `AllocatedArray` gives Python access to memory of `Communicator::allocate` by DLPack. Memory of
+// the host also has the buffer protocol. Every view keeps the memory alive.
 struct AllocatedArray {
   std::shared_ptr<Allocation> allocation;
   Memory memory;
@@ -34,14 +34,14 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
 
-// Returns the kind of device and its number, as DLPack has them.
+// Returns DLPack's numbers for the kind of device and the device.
 std::pair<int, int> dlpack_device(const AllocatedArray& array) {
   const bool on_host = array.memory == Memory();
   return {on_host ? nb::device::cpu::value : nb::device::cuda::value, array.memory.device()};
 }
 
-// The elements are there when `allocate` returns, so no stream needs to wait for them. The version
-// that the caller asks for is ignored: DLPack permits a lower version than that.
+// No stream needs to wait for the elements, because they exist when `allocate` returns. The version that the
+// caller asks for is ignored, because DLPack permits a result of a lower version.
 nb::object dlpack(nb::handle_t<AllocatedArray> self, const nb::object&, const nb::object&,
                   std::optional<std::pair<int, int>> device, std::optional<bool> copy) {
   const AllocatedArray& array = nb::cast<const AllocatedArray&>(self);

@@ -39,7 +39,8 @@ std::string elements_of(nb::handle array, const std::string& otherwise) {
   return dtype.is_none() ? otherwise : std::string("elements of type ") + nb::str(dtype).c_str();
 }
 
-// Tries to export `array`. Returns the text of the exception, or another text if there is none.
+// Tries to export `array`. Returns the text of the exception, or a general text if there was no
+// exception.
 std::string why_not_exported(nb::handle array) {
   try {
     array.attr("__dlpack__")();

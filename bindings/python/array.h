@@ -11,14 +11,14 @@ namespace tutti::python {
 
 namespace nb = nanobind;
 
-// An `Array` is the memory of a Python object, held while an operation uses it. The object has the buffer
-// protocol, or is an array of ml_dtypes' bfloat16 or float8, or a tensor with DLPack in host memory or on a
-// CUDA device. Making an `Array` does not read the elements. Requires the GIL.
+// An `Array` is the memory of a Python object, held while an operation uses it. The object supports
+// the buffer protocol, is an array of ml_dtypes' bfloat16 or float8, or is a DLPack tensor in host
+// memory or on a CUDA device. Making an `Array` does not read the elements. Requires the GIL.
 class Array {
  public:
-  // These throw `invalid_argument` (if the array is not contiguous, or is read-only and must be written),
-  // `unsupported` (if tutti does not have the element type, or the array is on another kind of device), or
-  // TypeError (if the object is not an array).
+  // These functions throw `invalid_argument` if the array is not contiguous, or if it is read-only and must
+  // be written. They throw `unsupported` if tutti does not have the element type, or if the array is on
+  // another kind of device. They throw TypeError if the object is not an array.
   static Array to_read(nb::handle object) { return Array(object, false); }
   static Array to_write(nb::handle object) { return Array(object, true); }
   // Returns an empty `Array` for None.
@@ -36,8 +36,8 @@ class Array {
   Array(nb::handle object, bool write);
   // Takes the memory by the buffer protocol. Returns false if the object does not support the protocol.
   bool take_buffer(nb::handle object, bool write);
-  // Does the same for arrays of ml_dtypes' types, which support the buffer protocol only when viewed as
-  // integers of the same size.
+  // Does the same for arrays of ml_dtypes' types. Such an array supports the buffer protocol only through a
+  // view of its elements as integers of the same size.
   bool take_named_type(nb::handle object, bool write);
   void take_dlpack(nb::handle object, bool write);
 

@@ -28,7 +28,8 @@ std::vector<Group*>& open_groups() {
   return *all;
 }
 
-// Calls `make` so that Ctrl-C can interrupt it. Makes a Group from the communicator that `make` returns.
+// Calls `make` in a way that Ctrl-C can interrupt. Makes a Group from the communicator that `make`
+// returns.
 template <class Make>
 std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up) {
   const auto made = held_without_gil(std::optional<Communicator>());
@@ -36,8 +37,8 @@ std::unique_ptr<Group> new_group(Make make, const std::function<void()>& give_up
   return *made ? std::make_unique<Group>(*std::move(*made)) : nullptr;
 }
 
-// Returns a function that `interruptibly` takes as `give_up`, for blocking collectives of `communicator`. It
-// aborts the communicator, so that the other ranks do not wait either.
+// Returns a function for the argument `give_up` of `interruptibly`, for blocking collectives of
+// `communicator`. It aborts the communicator, so that the other ranks stop waiting, too.
 std::function<void()> aborting(const std::shared_ptr<Communicator>& communicator) {
   return [communicator] { communicator->abort("interrupted"); };
 }
@@ -215,7 +216,7 @@ void interruptibly(std::function<void()> body, const std::function<void()>& give
 
 namespace {
 
-// Binds the calls that make another communicator.
+// Binds the methods that make another communicator.
 void bind_successors(nb::class_<Group>& group) {
   group
       .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,

@@ -19,8 +19,8 @@
 
 namespace tutti::python {
 
-// Returns a pointer to `value` that destroys it without holding the GIL. Destroying a communicator needs the
-// driver's baton (its lock). The thread that has the baton may be waiting for the GIL.
+// Returns a pointer to `value` that destroys it without holding the GIL. Destroying a communicator
+// needs the driver's lock, the baton. The thread that has the baton may be waiting for the GIL.
 template <class T>
 std::shared_ptr<T> held_without_gil(T value) {
   return std::shared_ptr<T>(new T(std::move(value)), [](T* held) {
@@ -39,15 +39,16 @@ class Group {
   Group& operator=(const Group&) = delete;
   ~Group();
 
-  // Returns a pointer that keeps the communicator alive, since another thread may close the group meanwhile.
-  // Throws `invalid_argument` once the group is closed.
+  // Returns a pointer that keeps the communicator alive, since another thread may close the group
+  // meanwhile. Throws `invalid_argument` if the group is closed.
   std::shared_ptr<Communicator> open() const;
   bool closed() const { return communicator_ == nullptr; }
   void close();
   static void close_all();
 
   // Releases the GIL and calls `start(communicator)`, which starts an operation. Throws if the arguments are
-  // wrong. In that case the ranks are still in step: either no operation has started, or all ranks refuse it.
+  // wrong. Even then the ranks still agree on the order of operations: either no operation has started, or
+  // all ranks refuse this operation.
   template <class Start>
   Operation issue(Kept kept, Start&& start) {
     release_finished();
@@ -66,7 +67,7 @@ class Group {
   std::shared_ptr<Communicator> communicator_;
 };
 
-// `How` holds the options of a call, which Python passes by name.
+// `How` holds the options of a call. Python passes these options by name.
 class How {
  public:
   // Throws TypeError if there is no such option, or if a value has a wrong type.
@@ -82,7 +83,8 @@ class How {
   std::optional<std::uintptr_t> region_;
 };
 
-// Collects what an operation must keep alive: its arrays, and the user's function if there is one.
+// Collects the objects that an operation must keep alive: its arrays, and the user's function if
+// there is one.
 template <class... Arrays>
 Kept kept(nb::handle op, Arrays&&... arrays) {
   Kept all;
@@ -92,7 +94,7 @@ Kept kept(nb::handle op, Arrays&&... arrays) {
   return all;
 }
 
-// Each of these binds the methods and functions of one subject.
+// Each of these functions binds the methods and functions of one subject.
 void bind_reductions(nb::class_<Group>& group);
 void bind_movements(nb::class_<Group>& group);
 void bind_messages(nb::class_<Group>& group);
@@ -100,9 +102,9 @@ void bind_group(nb::module_& module);
 void bind_functions(nb::module_& module);
 void bind_allocation(nb::module_& module);
 
-// Runs `body()`, which blocks, on a thread of its own, so that the calling thread notices Ctrl-C. On Ctrl-C
-// the calling thread calls `give_up`, which should make `body` return. If `body` does not return shortly
-// afterwards, its thread is abandoned. If `give_up` is empty, the thread is abandoned at once.
+// Runs the blocking function `body` on a new thread, so that the calling thread notices Ctrl-C. On
+// Ctrl-C the calling thread calls `give_up`, which should make `body` return. The new thread is
+// abandoned if `body` does not return soon after that, or at once if `give_up` is empty.
 void interruptibly(std::function<void()> body, const std::function<void()>& give_up);
 
 }  // namespace tutti::python

@@ -18,8 +18,8 @@ Operation recv(Group& group, nb::handle array, int peer, std::uint64_t tag, cons
   return group.issue(kept({}, std::move(to)), [&](Communicator& c) { return c.recv(out, peer, tag, how); });
 }
 
-// Reads a transfer's attribute `name`: its peer or its tag. Throws TypeError if the attribute is not an
-// integer that a `Number` can hold.
+// Reads a transfer's attribute `name`: its peer or its tag. Throws TypeError if the attribute is
+// not an integer, or if a `Number` cannot hold it.
 template <class Number>
 Number number(nb::handle transfer, const char* name) {
   Number value{};

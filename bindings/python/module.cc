@@ -10,8 +10,8 @@
 
 NB_MODULE(_core, module) {
   using namespace tutti::python;
-  // When a program ends, tutti/__init__.py closes the communicators that still exist. So warnings about
-  // leaked objects would be misleading.
+  // Warnings about leaked objects would be misleading, since tutti/__init__.py closes all
+  // communicators when a program ends.
   nb::set_leak_warnings(false);
   bind_errors();
   bind_reduce_op(module);

@@ -9,7 +9,7 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Throws if this rank is the root, and an argument that the root must pass is missing.
+// Throws if this rank is the root and an argument that only the root needs is missing.
 void check_root_has(const Group& group, int root, bool given, const char* missing) {
   if (group.open()->rank() == root && !given) throw Error(Status(Code::invalid_argument, missing));
 }

@@ -20,9 +20,9 @@ struct Orphan {
   Kept kept;
 };
 
-// Returns the operations whose handles were destroyed before the operations had ended. The GIL protects the
-// list. The list is never destroyed: releasing its objects needs an interpreter, which may be gone at the end
-// of the process.
+// Returns the operations whose handles were destroyed before the operations had ended. The GIL
+// protects the list. The list is never destroyed, because releasing its objects needs an
+// interpreter. The interpreter may already have ended at the end of the process.
 std::vector<Orphan>& orphans() {
   static auto* const all = new std::vector<Orphan>;
   return *all;
@@ -31,8 +31,8 @@ std::vector<Orphan>& orphans() {
 // A wait notices Ctrl-C after at most this long.
 constexpr std::chrono::milliseconds slice{100};
 
-// Calls the Python function, on the thread that notices the end of the operation. Does nothing if the
-// interpreter has ended.
+// Calls the Python function. This happens on the thread that notices the end of the operation. Does
+// nothing if the interpreter has ended.
 void call_back(PyObject* callback, const Status& status) {
   if (Py_IsInitialized() == 0) return;
   const nb::gil_scoped_acquire acquired;
@@ -51,7 +51,7 @@ void call_back(PyObject* callback, const Status& status) {
 }  // namespace
 
 std::chrono::nanoseconds duration(double seconds) {
-  constexpr double longest = 9e9;  // seconds, nearly three centuries
+  constexpr double longest = 9e9;  // seconds; this is nearly three centuries
   if (std::isnan(seconds)) throw Error(Status(Code::invalid_argument, "a time must be a number, not NaN"));
   if (seconds < 0) throw Error(Status(Code::invalid_argument, "a time must not be negative"));
   if (seconds > longest) return std::chrono::nanoseconds::max();
@@ -112,8 +112,8 @@ nb::object Operation::received() const {
 void release_finished() {
   std::vector<Orphan>& all = orphans();
   if (all.empty()) return;
-  // Finished operations leave the list before they are released, since releasing them may run any code, even
-  // code that uses the list.
+  // Finished operations are removed from the list before they are released, because releasing them
+  // may run code that uses the list.
   const auto over = std::partition(all.begin(), all.end(), [](const Orphan& o) { return !o.work.done(); });
   const std::vector<Orphan> finished(std::make_move_iterator(over), std::make_move_iterator(all.end()));
   all.erase(over, all.end());

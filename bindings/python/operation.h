@@ -19,9 +19,10 @@ struct Kept {
   nb::object op;
 };
 
-// An `Operation` is a `Work` with the arrays that it works on. Its functions require the GIL. They release
-// the GIL wherever they may block, since the driving thread may need the GIL for a callback. If an
-// `Operation` is destroyed before its operation has ended, the arrays are kept until the end.
+// An `Operation` is a `Work` with the arrays that it works on. Its functions require the GIL. They
+// release the GIL wherever they may block, since the driving thread may need the GIL for a
+// callback. The arrays are kept until the end of the operation, even if the `Operation` is
+// destroyed earlier.
 class Operation {
  public:
   Operation(Work work, Kept kept) : work_(std::move(work)), kept_(std::move(kept)) {}
@@ -46,8 +47,8 @@ class Operation {
 // Releases the arrays of operations that have ended after their handles were destroyed.
 void release_finished();
 
-// Converts `seconds` for the library. A time that the library cannot represent means no limit. Throws for a
-// negative number and for NaN.
+// Converts `seconds` to the library's type. A time that the library cannot represent means no
+// limit. Throws for a negative number and for NaN.
 std::chrono::nanoseconds duration(double seconds);
 // Does the same for a time limit. Returns zero if there is no value, and at least a nanosecond otherwise.
 std::chrono::nanoseconds limit(std::optional<double> seconds);

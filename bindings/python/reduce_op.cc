@@ -20,8 +20,9 @@ nb::object bytes_view(const void* data, std::size_t bytes, int flags) {
   return nb::steal(PyMemoryView_FromMemory(memory, static_cast<Py_ssize_t>(bytes), flags));
 }
 
-// Calls a user's Python function on the driving thread, which does not hold the GIL. If the function raises,
-// the operation fails on all ranks with the exception's text, as it does when a C++ function throws.
+// Calls a user's Python function on the driving thread, which does not hold the GIL. An exception
+// of the function makes the operation fail on all ranks with the exception's text, like an
+// exception of a C++ function.
 void call_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                    void* state) {
   if (Py_IsInitialized() == 0) throw std::runtime_error("the Python interpreter has ended");
@@ -36,8 +37,8 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
     // holds the GIL.
     const std::string text =
         nb::str(error.type().attr("__name__")).c_str() + std::string(": ") + nb::str(error.value()).c_str();
-    // Ctrl-C must still reach the program, so it is raised again. This must come after the calls above, since
-    // Python code that they run would raise it here.
+    // Ctrl-C is raised again, so that it reaches the program. This must come after the calls above.
+    // Otherwise the Python code that they run would raise the exception here.
     if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw std::runtime_error(text);
   }

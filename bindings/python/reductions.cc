@@ -8,8 +8,8 @@ namespace {
 
 using Counts = std::vector<std::uint64_t>;
 
-// Issues a reduction. If there is no output, calls `in_place(communicator, buffer, op, options)`. Otherwise
-// calls `apart(communicator, in, out, op, options)`.
+// Issues a reduction. It calls `in_place(communicator, buffer, op, options)` if there is no output,
+// and otherwise `apart(communicator, in, out, op, options)`.
 template <class InPlace, class Apart>
 Operation reduce_by(Group& group, nb::handle array, nb::handle out, nb::handle op, const How& how,
                     InPlace in_place, Apart apart) {
@@ -40,7 +40,7 @@ Operation all_reduce(Group& group, nb::handle array, nb::handle out, nb::handle 
       });
 }
 
-// Only the root writes `out`, so the other ranks need none.
+// Ranks other than the root need no `out`, since only the root writes it.
 Operation reduce(Group& group, nb::handle array, nb::handle out, int root, nb::handle op,
                  const nb::kwargs& options) {
   if (group.open()->rank() != root) {

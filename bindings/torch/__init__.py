@@ -19,8 +19,8 @@ def _create(options, backend_options):
     return _C.create(options.store, options.group_rank, options.group_size, options.timeout, options.global_ranks_in_group)
 
 
-# If a program ends without destroy_process_group, `leave` tells the other ranks that this rank has left. Otherwise they
-# would count it as lost.
+# `leave` tells the other ranks that this rank has left, if a program ends without
+# destroy_process_group. Otherwise they would count it as lost.
 atexit.register(_C.leave)
 if "tutti" not in _dist.Backend.backend_list:
     _dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu", "cuda"])

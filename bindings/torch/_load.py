@@ -1,4 +1,5 @@
-"""Finds the extension that fits the installed torch, or compiles one for this version of torch if there is none."""
+"""Finds the extension that fits the installed torch. Compiles one for this version of torch if
+there is none."""
 import fcntl
 import hashlib
 import importlib.util
@@ -35,7 +36,7 @@ def _compiled(name):
         raise ImportError(f"tutti.torch is compiled when it is first imported, and kept in {output.parent}, where nothing can "
                           f"be written: {error}. Set XDG_CACHE_HOME to another folder.") from error
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # only one of the ranks that start on this host compiles
+        fcntl.flock(lock, fcntl.LOCK_EX)  # only one of the ranks on this host compiles
         if not output.exists():
             print(f"tutti.torch: compiling for torch {torch.__version__}, once; it takes about half a minute", file=sys.stderr)
             build.build(output, [include], library)
@@ -44,7 +45,7 @@ def _compiled(name):
 
 def load():
     name = build.name()
-    path = Path(__file__).parent / name  # exists in a build tree
+    path = Path(__file__).parent / name  # this path exists in a build tree
     if not path.exists():
         path = _compiled(name)
     spec = importlib.util.spec_from_file_location("tutti.torch._C", path)

@@ -11,7 +11,8 @@
 namespace tutti_torch {
 namespace {
 
-// When the program ends, callbacks of futures have this long to return. One may block for ever.
+// The callbacks of futures have this long to return when the program ends. The limit is needed,
+// since a callback may block for ever.
 constexpr std::chrono::seconds longest_callback{10};
 
 // `Living` holds all groups that this process has made. It is never destroyed, since groups may outlive
@@ -162,8 +163,8 @@ intrusive_ptr<c10d::Backend> ProcessGroupTutti::merge(const intrusive_ptr<c10d::
 
 // --- coalescing: the operations start immediately; only their works are combined ---
 
-// If an exception leaves a coalescing block, torch does not end the coalescing. So works of an earlier block
-// may be left.
+// torch does not end the coalescing if an exception leaves a coalescing block. So works of an
+// earlier block may remain.
 void ProcessGroupTutti::startCoalescing() {
   coalesced_.clear();
   coalescing_ = true;

@@ -36,29 +36,29 @@ using Milliseconds = std::chrono::milliseconds;
 // `ProcessGroupTutti` is the backend "tutti" of a process group: it runs torch.distributed's operations on
 // one communicator.
 //
-// An operation on host memory starts on the caller's thread, and `wait` makes progress on the waiting thread.
-// Neither needs another thread. An operation on the memory of a CUDA device follows the current stream.
-// `wait` makes the current stream wait, and `Completions` makes progress. A failed operation fails the group,
-// as in the library: every pending and later operation ends with the first error. Threads that issue
-// operations on one group must agree on their order, as c10d requires. Any thread may call `abort`,
-// `shutdown` and `getError`.
+// An operation on host memory starts on the caller's thread, and `wait` makes progress on the
+// waiting thread. Neither needs another thread. An operation on the memory of a CUDA device follows
+// the current stream. `wait` makes the current stream wait, and `Completions` makes progress. A
+// failed operation fails the group, as in the library: every pending and later operation ends with
+// the first error. Threads that issue operations on one group must use the same order on all ranks,
+// as c10d requires. Any thread may call `abort`, `shutdown` and `getError`.
 //
-// Torch 2.1 lacks some virtual functions of later versions. Functions that override one of these are not
-// marked `override`, so that the class also compiles with torch 2.1.
+// Some virtual functions of later versions are missing in torch 2.1. Functions that override one of
+// these are not marked `override`, so that the class also compiles with torch 2.1.
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all `size` ranks have arrived. If `from` has a world, and this world has not failed, the
-  // group is made from this world's ranks. Otherwise the ranks meet in the store. The caller must not hold
-  // the GIL.
+  // Blocks until all `size` ranks have arrived. The group is made from the ranks of `from`'s world
+  // if that world exists and has not failed. Otherwise the ranks meet in the store. The caller must
+  // not hold the GIL.
   ProcessGroupTutti(const intrusive_ptr<c10d::Store>& store, int rank, int size, Milliseconds timeout,
                     Place from = {});
   ~ProcessGroupTutti() override;
 
-  // From now on, new groups are made in this group's world.
+  // Makes this group's world the default: later groups are made in this world.
   void serve_as_default() { World::serve_as_default(place_.world); }
 
-  // Calls `end` for all groups of this process. The process calls this when it ends, so that other ranks do
-  // not count it as lost.
+  // Calls `end` for all groups of this process. The process calls this at its end, so that other
+  // ranks do not count it as lost.
   static void end_all();
   // Drops all groups in a forked child, since they belong to its parent.
   static void forget_all();
@@ -75,11 +75,11 @@ class ProcessGroupTutti : public c10d::Backend {
   intrusive_ptr<c10d::Backend> merge(const intrusive_ptr<c10d::Store>& store,
                                      const intrusive_ptr<Options>& options, const int& rank, const int& size);
   void abort();
-  // Waits for the current stream of the device that the group has used, since work in this stream may wait
-  // for operations. Then calls `end`.
+  // Waits for the current stream of the device that the group has used, since this stream may
+  // depend on operations. Then calls `end`.
   void shutdown();
-  // Ends the operations in flight. If this is the last group of its world, this rank says goodbye to the
-  // other ranks, so that they do not count it as lost.
+  // Ends the operations in flight. The last group of a world also says goodbye to the other ranks,
+  // so that they do not count this rank as lost.
   void end();
 #if TUTTI_TORCH_AT_LEAST(2, 7)
   c10d::ErrorType getError() override;
@@ -144,24 +144,24 @@ class ProcessGroupTutti : public c10d::Backend {
     Tensors memory = {};   // other tensors that must live until the operation has ended
     std::function<void()> epilogue = {};
   };
-  // Issues an operation. `issue` is an int(const tutti_call_options*, tutti_work**) that calls the library
-  // once.
+  // Issues an operation. `issue` has the type int(const tutti_call_options*, tutti_work**) and
+  // calls the library once.
   template <class Issue>
   intrusive_ptr<Work> start(Plan plan, const Issue& issue);
   // Returns a call's time limit.
   Milliseconds limit_of(Milliseconds given) const {
     return given.count() == 0 || given == c10d::kUnsetTimeout ? options_->timeout : limit(given);
   }
-  // Combines works into one work. If `profiled` is true, the profiler shows the combined work under `name`.
-  // Pass false if the profiler has already shown the parts.
+  // Combines works into one work. The profiler shows the combined work under `name` if `profiled`
+  // is true. Pass false if the profiler has already shown the parts.
   intrusive_ptr<Work> together(const Works& works, c10d::OpType type, const char* name, const Tensors& inputs,
                                bool profiled);
-  // Issues several parts as one work, with one call `issue_part(i)` for each of `inputs`.
+  // Issues several parts as one work. It calls `issue_part(i)` once for each of `inputs`.
   template <class IssuePart>
   intrusive_ptr<Work> start_together(c10d::OpType type, const char* name, const Tensors& inputs,
                                      const IssuePart& issue_part);
-  // A `Borrowed` is the communicator for one call of the library. While a `Borrowed` exists, `shutdown` on
-  // another thread waits.
+  // A `Borrowed` is the communicator for one call of the library. `shutdown` on another thread
+  // waits while a `Borrowed` exists.
   class Borrowed {
    public:
     Borrowed(tutti_comm* comm, std::shared_lock<std::shared_mutex> lock)
@@ -172,15 +172,15 @@ class ProcessGroupTutti : public c10d::Backend {
     tutti_comm* comm_;
     std::shared_lock<std::shared_mutex> lock_;
   };
-  // Blocks until the current stream of a device has done its work. If no device is given, this is the device
-  // that the group has used; if the group has used none, returns at once.
+  // Blocks until the current stream of a device has done its work. The default is the device that
+  // the group has used. Returns at once if the group has used none.
   void wait_for_stream(std::optional<at::Device> device = {}) const;
   // Makes the communicator. The ranks meet in the store, unless `from` has a world and this world has not
   // failed.
   tutti_comm* make_comm(const intrusive_ptr<c10d::Store>& store, Place from);
-  // Returns the communicator; null after `shutdown`.
+  // Returns the communicator, or null after `shutdown`.
   Borrowed borrow() const;
-  // Returns the communicator, and throws after `shutdown`.
+  // Returns the communicator. Throws after `shutdown`.
   Borrowed comm() const;
   intrusive_ptr<Work> receive(Tensors& tensors, int peer, int tag, c10d::OpType type, const char* name);
   void lead_monitored_barrier(Milliseconds timeout, bool wait_all_ranks);
@@ -194,7 +194,7 @@ class ProcessGroupTutti : public c10d::Backend {
   const intrusive_ptr<Options> options_;
   std::uint64_t sequence_ = 0;
   std::uint64_t monitored_barriers_ = 0;
-  bool coalescing_ = false;  // whether `startCoalescing` was called, and `endCoalescing` not yet
+  bool coalescing_ = false;  // true between `startCoalescing` and `endCoalescing`
   Works coalesced_;
   bool in_parts_ = false;                    // whether operations are issued as parts of one work
   std::atomic<at::DeviceIndex> device_{-1};  // the CUDA device that operations of this group have used
@@ -220,7 +220,8 @@ intrusive_ptr<Work> ProcessGroupTutti::start(Plan plan, const Issue& issue) {
   const std::optional<c10::Stream> stream = current_stream(device);
   if (stream) {
     options.stream = handle_of(*stream);
-    // If the group has failed, so will this operation, but perhaps after `wait` has returned.
+    // The operation will fail if the group has failed, but perhaps only after `wait` has returned.
+    // So the error is thrown now.
     const int status = tutti_comm_status(comm());
     if (status != TUTTI_OK) std::rethrow_exception(last_error(status, plan.name, label.timeout));
   }
@@ -233,10 +234,12 @@ intrusive_ptr<Work> ProcessGroupTutti::start(Plan plan, const Issue& issue) {
   if (stream) {
     flight.device = device;
     device_ = device.index();
+    // The current stream may still be copying an input that was allocated in another stream.
+    flight.memory.insert(flight.memory.end(), plan.inputs.begin(), plan.inputs.end());
   }
   auto started = c10::make_intrusive<OperationWork>(rank_, label, plan.inputs, std::move(plan.outputs),
                                                     std::move(flight), completions_);
-  if (stream) started->entrust();  // nobody may ever wait on the host
+  if (stream) started->entrust();  // perhaps the host never waits for the operation
   if (coalescing_ && !in_parts_) coalesced_.push_back(started);
   return started;
 }

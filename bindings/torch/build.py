@@ -4,7 +4,7 @@
     python build.py --name
 
 The second form prints the file name of an extension for this Python and this torch. All sources are one translation
-unit, since torch's headers take longer to compile than all of them. Tests give a `--source` of their own, and compile
+unit, since torch's headers take longer to compile than all of the sources. Tests pass their own `--source`, and compile
 another extension from it.
 """
 import argparse
@@ -48,7 +48,8 @@ def _command(output, includes, library):
 
 
 def build(output, includes, library, sources=SOURCES):
-    """Compiles the extension. This takes half a minute and 1.1 GB of memory. The file appears once it is complete."""
+    """Compiles the extension. This takes half a minute and 1.1 GB of memory. The file appears only
+    when it is complete."""
     unit = "".join(f'#include "{source}"\n' for source in sources)
     temporary = f"{output}.{os.getpid()}"
     command = _command(temporary, includes, library)

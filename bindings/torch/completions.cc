@@ -8,7 +8,7 @@
 namespace tutti_torch {
 namespace {
 
-// `Unsettled` counts the operations that threads still have to settle.
+// `Unsettled` counts the operations that the threads have not settled yet.
 struct Unsettled {
   std::mutex mutex;
   std::condition_variable none;
@@ -48,8 +48,8 @@ void Completions::add(c10::intrusive_ptr<PendingWork> work) {
     outstanding_.push_back(entry);
     if (leader_of_ == nullptr) summon();
   }
-  // This thread must not hold the lock here: if an operation has already ended, tutti_work_then immediately
-  // calls `on_over`, which takes the lock.
+  // This thread must not hold the lock here. tutti_work_then calls `on_over` immediately if the
+  // operation has already ended, and `on_over` takes the lock.
   for (const WorkHandle& handle : work->handles()) {
     auto* state = new std::shared_ptr<Entry>(entry);
     if (tutti_work_then(handle.get(), &Completions::on_over, state) != TUTTI_OK) delete state;

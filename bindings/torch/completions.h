@@ -13,34 +13,34 @@
 
 namespace tutti_torch {
 
-// `Completions` settles three kinds of operations (`PendingWork::settle`): those that have a future; those
-// whose Work object was destroyed while something was still to be done for them, so that no thread will wait
-// for them; and those on the memory of a CUDA device.
+// `Completions` settles operations for which perhaps no thread ever waits (`PendingWork::settle`). These are
+// of three kinds: operations with a future, operations on the memory of a CUDA device, and operations whose
+// Work object was destroyed while some work for them remained.
 //
-// One thread leads: it makes progress for the outstanding operations, oldest first. The thread that settles
-// an operation completes its future, and so runs the future's callbacks. A callback may block: it may wait
-// for another operation (PowerSGD's does), or for the interpreter. So the leader gives up the lead before it
-// settles an operation, and another thread takes the lead. The threads start with the first operation. While
-// n callbacks block, there are at most n + 2 threads. They end once `stop` has been called and no operation
-// is outstanding.
+// One thread leads: it makes progress for the outstanding operations, oldest first. The thread that
+// settles an operation completes its future, and so runs the future's callbacks. A callback may
+// block. For example, it may wait for the interpreter, or for another operation as PowerSGD's
+// callback does. So the leader gives up the lead before it settles an operation, and another thread
+// takes the lead. The threads start with the first operation. There are at most n + 2 threads while
+// n callbacks block. The threads end when `stop` has been called and no operation is outstanding.
 class Completions : public std::enable_shared_from_this<Completions> {
  public:
   void add(c10::intrusive_ptr<PendingWork> work);
-  // Tells the threads to end, and does not wait for them. May be called only after the communicators have
-  // been destroyed: their destruction ends all operations.
+  // Tells the threads to end, and does not wait for them. Call this only after the communicators
+  // have been destroyed, which ends all operations.
   void stop();
 
-  // Waits until the threads of this process have settled all operations, but not longer than `limit`. When
-  // the interpreter ends, no callback may be running: Python would end its thread, and C++ then the process.
-  // The calling thread must not hold the GIL.
+  // Waits until the threads of this process have settled all operations, but not longer than `limit`. No
+  // callback may run when the interpreter ends: Python would end the callback's thread, and C++ would then
+  // end the process. The calling thread must not hold the GIL.
   static void wait_for_all(std::chrono::milliseconds limit);
-  // Makes a forked child forget its parent's operations, which nothing settles there.
+  // Makes a forked child forget its parent's operations, since no thread of the child settles them.
   static void forget_all();
 
  private:
   struct Entry {
     std::shared_ptr<Completions> owner;
-    c10::intrusive_ptr<PendingWork> work;  // null once a thread has taken it
+    c10::intrusive_ptr<PendingWork> work;  // null after a thread has taken it
     std::size_t open = 0;                  // handles of operations that have not ended yet
     bool ready = false;
   };

@@ -25,8 +25,8 @@ void Birth::check() const {
 
 void count_forks(void (*in_child)()) {
   also_in_child = in_child;
-  // pthread_atfork fails only if there is no memory. Then nothing stops a child from using its parent's
-  // groups.
+  // pthread_atfork fails only if there is no memory. The error is ignored, although a child could
+  // then use its parent's groups.
   static_cast<void>(pthread_atfork(nullptr, nullptr, [] {
     forks_so_far.fetch_add(1, std::memory_order_relaxed);
     also_in_child();

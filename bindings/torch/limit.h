@@ -11,7 +11,7 @@ namespace tutti_torch {
 inline constexpr std::chrono::milliseconds longest_limit = std::chrono::hours(24 * 3650);
 
 // Converts a program's time limit, and throws if it is negative. torch counts a timedelta's microseconds in
-// 64 bits, so datetime.timedelta.max wraps around to a negative time of more than a hundred thousand years.
+// 64 bits. So datetime.timedelta.max wraps around to a negative time of more than a hundred thousand years.
 // Such a value counts as no limit.
 inline std::chrono::milliseconds limit(std::chrono::milliseconds given) {
   if (given < -longest_limit) return longest_limit;

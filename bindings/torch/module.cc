@@ -19,7 +19,7 @@ void raise_interrupt() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// Ends the group without holding the GIL, which the backend's threads may need.
+// Ends the group without holding the GIL, since the backend's threads may need the GIL.
 void release_without_gil(ProcessGroupTutti* backend) {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     const py::gil_scoped_release released;
@@ -29,8 +29,8 @@ void release_without_gil(ProcessGroupTutti* backend) {
   }
 }
 
-// `global_ranks` are the group's members, as ranks of the default group. For the default group itself, torch
-// passes an empty list.
+// `global_ranks` are the group's members, as ranks of the default group. torch passes an empty list
+// for the default group itself.
 c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                          const std::chrono::duration<float>& timeout,
                                          const std::vector<int>& global_ranks) {

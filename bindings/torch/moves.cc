@@ -8,8 +8,8 @@ namespace {
 constexpr const char* all_gather_name = "tutti:all_gather";
 constexpr const char* all_gather_base_name = "tutti:_all_gather_base";
 
-// Returns the number of elements of each part when dimension 0 is split by `splits`. If `splits` is empty,
-// all parts have equal size.
+// Returns the number of elements of each part when dimension 0 is split by `splits`. All parts have
+// equal size if `splits` is empty.
 std::vector<std::uint64_t> split_counts(const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
                                         int size) {
   const Elements all = movable(tensor);
@@ -221,8 +221,9 @@ intrusive_ptr<Work> ProcessGroupTutti::alltoall(Tensors& outputs, Tensors& input
                });
 }
 
-// The library's barrier knows nothing of streams. If the group uses a CUDA device, the barrier begins when
-// the work in its current stream has ended, as with NCCL. torch does not always tell the device.
+// The library's barrier does not follow streams. So a group that uses a CUDA device first waits for
+// the work in its current stream, as NCCL does. The group remembers the device, because torch does
+// not always pass it.
 intrusive_ptr<Work> ProcessGroupTutti::barrier(const c10d::BarrierOptions& options) {
   std::optional<at::Device> device;
   if (options.device && options.device->is_cuda()) device = *options.device;

@@ -18,10 +18,10 @@ using WorkHandle = std::unique_ptr<tutti_work, FreeWork>;
 class PendingWork : public c10d::Work {
  public:
   using Work::Work;
-  // Makes progress until the operation has ended, whatever its outcome.
+  // Makes progress until the operation has succeeded or failed.
   virtual void drive() = 0;
-  // Copies results, and completes this work and its future. May be called only after the operation has ended.
-  // Only the first call has an effect.
+  // Copies results, and completes this work and its future. Call this only after the operation has
+  // ended. Only the first call has an effect.
   virtual void settle() = 0;
   virtual const std::vector<WorkHandle>& handles() const = 0;
 };

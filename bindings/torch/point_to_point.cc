@@ -17,13 +17,13 @@ enum : std::uint64_t { arrival = 0, release = 1 };
 
 void check_tag(int tag) { TORCH_CHECK(tag >= 0, "Tag must be nonnegative"); }
 
-// A `Signal` is a byte that a monitored barrier sends or receives. If the byte never arrives, its receive
-// stays pending. That does no harm, since each barrier has tags of its own.
+// A `Signal` is a byte that a monitored barrier sends or receives. The receive stays pending if the
+// byte never arrives. This is harmless, since each barrier has its own tags.
 class Signal {
  public:
   Signal(tutti_comm* comm, bool sends, int peer, std::uint64_t tag) : byte_(std::make_shared<char>()) {
-    // The operation has no time limit, since a timeout would fail the group. The barrier itself checks its
-    // time limit, in `wait_until`.
+    // The operation has no time limit, since a timeout would make the whole group fail. The barrier
+    // itself checks the time limit in `wait_until`.
     tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
     options.timeout_ns = INT64_MAX;
     tutti_work* work = nullptr;
@@ -37,8 +37,8 @@ class Signal {
     };
     if (tutti_work_then(work, drop, keep) != TUTTI_OK) delete keep;
   }
-  // Waits until `end` at most. Returns false if the byte has not been sent or received by then. Throws if the
-  // group failed or the program was interrupted.
+  // Waits until `end` at most. Returns false if the byte has not been sent or received at that
+  // time. Throws if the group failed or the program was interrupted.
   bool wait_until(Clock::time_point end) const {
     using std::chrono::nanoseconds;
     for (int done = 0;;) {

@@ -5,9 +5,9 @@
 
 namespace tutti_torch {
 
-// While a `SignalsBlocked` exists, the thread that made it blocks all signals. Threads that this thread
-// starts inherit the block, so signals go only to the program's own threads. The library has the same class
-// in a private header, but a binding uses public headers only.
+// While a `SignalsBlocked` exists, all signals are blocked on the thread that made it. Threads that this
+// thread starts in the meantime inherit the block, and keep it. So only the program's own threads receive
+// signals. The library has the same class in a private header, but a binding uses public headers only.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

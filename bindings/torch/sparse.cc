@@ -17,8 +17,8 @@ at::Tensor shape_of(const at::Tensor& sparse) {
   return shape;
 }
 
-// Allocates one tensor for each rank r, to receive r's counterpart of `own`. Only the size of
-// dimension 0 differs between ranks.
+// Allocates one tensor for each rank, to receive that rank's counterpart of `own`. Only the size of dimension
+// 0 differs between ranks.
 Tensors rooms(const at::Tensor& own, const at::Tensor& shapes) {
   Tensors all;
   for (std::int64_t rank = 0; rank < shapes.size(0); ++rank) {

@@ -24,8 +24,9 @@ Bytes bytes_of(const void* data, std::size_t size) {
   return {first, first + size};
 }
 
-// Runs a callback's body, and turns exceptions into codes. c10d's stores throw the same type for a timeout
-// and for other failures, so the caller passes the most likely code as `failure`.
+// Runs a callback's body, and turns exceptions into codes. c10d's stores throw the same exception
+// type for a timeout and for other failures. So the caller passes the most likely code as
+// `failure`.
 template <class Body>
 int guarded(int failure, Body body) {
   try {
@@ -42,8 +43,9 @@ int set(void* state, const char* key, const void* value, std::size_t size, std::
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] { store_of(state).set(key, bytes_of(value, size)); });
 }
 
-// Polls the store. c10d's own wait is not used, since it writes a warning to stderr whenever it times out.
-// That would happen often: while ranks meet, they split long waits into short ones.
+// Polls the store. c10d's own wait is not used, since it writes a warning to stderr whenever it
+// times out. Such timeouts would be frequent, since ranks split long waits into short ones while
+// they meet.
 int wait(void* state, const char* const* keys, std::size_t count, std::int64_t timeout_ns) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(50);
@@ -79,9 +81,9 @@ int compare_set(void* state, const char* key, const void* expected, std::size_t 
   return guarded(TUTTI_ERROR_UNREACHABLE, [&] {
     const Bytes wanted = bytes_of(desired, desired_size);
     const Bytes bytes = store_of(state).compareSet(key, bytes_of(expected, expected_size), wanted);
-    // When compareSet makes a key, a TCPStore without libuv does not wake the clients that wait for the key.
-    // This call of `set` wakes them. It overwrites nothing: while ranks meet, no other client changes a key
-    // that a rank has made with compareSet.
+    // A TCPStore without libuv does not wake the clients that wait for a key when compareSet makes
+    // the key. This call of `set` wakes them. It overwrites nothing, because no other client
+    // changes such a key while ranks meet.
     if (expected_size == 0 && bytes == wanted) store_of(state).set(key, wanted);
     tutti_bytes_set(value, bytes.data(), bytes.size());
   });

@@ -20,8 +20,8 @@ c10::Stream pool_stream(at::Device device) {
 }
 
 #if TUTTI_TORCH_AT_LEAST(2, 11)
-// The handle of CUDA's default stream is null, but to the library null means that there is no stream. So the
-// default stream gets its other handle, CU_STREAM_LEGACY.
+// The handle of CUDA's default stream is null, but null tells the library that there is no stream.
+// So this function returns the other handle of the default stream, CU_STREAM_LEGACY.
 void* handle_of(const c10::Stream& stream) {
   void* const handle = stream.native_handle();
   return handle == nullptr ? std::bit_cast<void*>(std::uintptr_t{1}) : handle;

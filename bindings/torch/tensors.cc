@@ -59,14 +59,15 @@ tutti_op create_premultiplied_sum(const c10d::ReduceOp& op, const char* name) {
   return created;
 }
 
-// While a `PlainOperators` exists, autograd does not record this thread's operators, and Python code cannot
-// intercept them. Such code would need the GIL, for which this thread must not wait if it holds a lock.
+// A `PlainOperators` keeps autograd from recording this thread's operators, and Python code from
+// intercepting them. Such code would need the GIL, and a thread that holds a lock must not wait for
+// the GIL.
 struct PlainOperators {
   const c10::impl::ExcludeDispatchKeyGuard guard{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                  c10::python_ks};
 };
 
-// Returns the places of the tensors in `flat`, where they lie one after another.
+// Returns views of `flat`, one for each tensor. The tensors lie one after another in `flat`.
 std::vector<at::Tensor> places_in(const at::Tensor& flat, const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> places;
   std::int64_t first = 0;

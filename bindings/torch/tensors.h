@@ -13,7 +13,7 @@
 
 namespace tutti_torch {
 
-// `Elements` are the elements of a tensor in the library's terms.
+// `Elements` describe the elements of a tensor for the library.
 struct Elements {
   void* data = nullptr;
   std::size_t count = 0;
@@ -40,8 +40,9 @@ class Combine {
   tutti_op op_ = TUTTI_SUM;
 };
 
-// Returns the device of all tensors in the lists; the CPU if there are no tensors. Throws if the tensors are
-// on different devices. `name` is the operation's name for errors, such as "tutti:all_reduce".
+// Returns the device of all tensors in the lists, or the CPU if there are no tensors. Throws if the
+// tensors are on different devices. `name` is the operation's name for errors, such as
+// "tutti:all_reduce".
 at::Device device_of(std::initializer_list<const std::vector<at::Tensor>*> lists, const char* name);
 
 // Throws unless the tensor is dense and in the memory of the host or of a CUDA device. `name` is the
@@ -59,9 +60,9 @@ void check_root(std::int64_t root, int size, const char* name);
 void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tensor& type_of,
                 const char* name);
 
-// A `Flat` holds several tensors one after another in memory. If they are not stored like that already,
-// `tensor` is new memory of their total size. If `copy` is true, the new memory starts as a copy of them.
-// Copies on a CUDA device are made in the current stream. They are not part of the program's autograd.
+// A `Flat` holds several tensors one after another in memory. `tensor` is new memory of their total size,
+// unless the tensors already lie one after another. The new memory starts as a copy of them if `copy` is
+// true. Copies on a CUDA device are made in the current stream. They are not part of the program's autograd.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
   // Copies the elements of `from`, the `tensor` of a `Flat`, to the tensors `to`.
@@ -69,7 +70,7 @@ struct Flat {
 
   at::Tensor tensor;  // the elements begin at its `data_ptr()`; has one dimension if `is_copy`
   bool is_copy = false;
-  bool is_even = true;                // whether all have the same number of elements
+  bool is_even = true;                // whether all tensors have the same number of elements
   std::vector<std::uint64_t> counts;  // the counts that `movable` returns for each tensor
 };
 

@@ -39,7 +39,7 @@ OperationWork::~OperationWork() {
   if (birth_.forked_since() || settled_.load(std::memory_order_acquire) || flight_.handles.empty()) return;
   if (over() && !flight_.epilogue) return;
   Label label = label_;
-  label.profiled = false;  // the profiler has shown it once already
+  label.profiled = false;  // the profiler has already shown the operation
   completions_->add(c10::make_intrusive<OperationWork>(
       rank_, label, std::vector<at::Tensor>(), std::move(outputs_), std::move(flight_), completions_));
 }
@@ -118,14 +118,15 @@ void OperationWork::wait_on_host(std::chrono::milliseconds timeout) {
       tutti_work_wait_for(handle.get(), std::max<std::int64_t>(period.count(), 0), &done);
       if (done != 0) break;
       TORCH_CHECK_WITH(DistBackendError, std::chrono::steady_clock::now() < end, "tutti: ", label_.name,
-                       ": Operation timed out! (it goes on; wait had ", timeout.count(), " ms)");
+                       ": Operation timed out! (the operation continues; the time limit of wait was ",
+                       timeout.count(), " ms)");
       check_interrupt();
     }
   }
 }
 
-// Makes the current stream wait for the operation and for the copies of its results. Throws what is already
-// known to have failed.
+// Makes the current stream wait for the operation and for the copies of its results. If the operation's error
+// is already known, throws it.
 void OperationWork::follow() {
   for (const auto& part : flight_.parts) part->wait();
   if (!flight_.parts.empty()) return;
@@ -168,8 +169,9 @@ std::exception_ptr OperationWork::outcome() {
   return nullptr;
 }
 
-// No code under the lock may need the GIL, since a thread that waits for the lock may hold the GIL. So
-// tensors are released, and callbacks called, outside the lock: both may need Python.
+// No code under the lock may need the GIL, since a thread that waits for the lock may hold the GIL.
+// So this function releases tensors and calls callbacks outside the lock, because both may need
+// Python.
 void OperationWork::settle() {
   std::vector<at::Tensor> memory;
   std::function<void()> epilogue;
@@ -190,9 +192,9 @@ void OperationWork::make_wait_for_copies(const c10::Stream& stream) const {
   if (copied_) copied_->block(stream);
 }
 
-// Completing the future runs its callbacks on this thread. A future of CUDA tensors notes the current stream:
-// a thread that waits for the future waits for what is in this stream now. So the stream is one of torch's
-// pool, which contains none of the program's other work.
+// Completing the future runs its callbacks on this thread. A future of CUDA tensors records the
+// current stream. A thread that waits for the future also waits for the present work of this
+// stream. So the stream comes from torch's pool, and contains none of the program's other work.
 void OperationWork::complete_future() {
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {

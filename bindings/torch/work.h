@@ -22,13 +22,14 @@ class Completions;
 
 // A `Flight` holds everything that must be kept until an operation has ended, except its outputs.
 struct Flight {
-  std::vector<WorkHandle> handles;  // the operation has ended when all of these have
-  std::vector<at::Tensor> memory;   // other tensors that must live until then
+  std::vector<WorkHandle> handles;  // the operation has ended when the works of all handles have ended
+  std::vector<at::Tensor> memory;   // other tensors that must live until the operation has ended
   std::function<void()> epilogue;   // called after success: copies results to their places
-  // These works are combined into this work. A wait for this work waits for all of its parts. When this work
-  // is settled, its parts are settled first. Each part has handles of its own.
+  // These works are combined into this work. A wait for this work waits for all of its parts. The
+  // parts are settled before this work. Each part has its own handles.
   std::vector<c10::intrusive_ptr<c10d::Work>> parts = {};
-  // The CUDA device of the tensors, if they are on one and their operation follows a stream.
+  // The CUDA device of the tensors. It is empty for host memory, and if the operation does not
+  // follow a stream.
   std::optional<at::Device> device = {};
 };
 
@@ -41,19 +42,21 @@ struct Label {
   bool profiled = true;
 };
 
-// An `OperationWork` is an operation in flight, or several that are waited for as one. Any thread may call
-// these functions. The first thread to notice that the operation has ended settles it.
+// An `OperationWork` is an operation in flight, or several operations that are combined into one.
+// Any thread may call its functions. The first thread that notices the end of the operation settles
+// it.
 //
-// For host memory, `wait` makes progress on the caller's thread. For the memory of a CUDA device, it makes
-// the caller's current stream wait and returns at once. So another thread must make progress (`entrust`).
-// Results that must be copied to their places are copied in the first stream that waits. If none has waited
-// when the operation ends, they are copied in a stream of torch's pool.
+// For host memory, `wait` makes progress on the caller's thread. For the memory of a CUDA device,
+// it makes the caller's current stream wait and returns at once. So another thread must make
+// progress (`entrust`). Some results must be copied to their places. The first stream that waits
+// makes these copies, or a stream of torch's pool if none has waited by the end of the operation.
 class OperationWork : public PendingWork {
  public:
   // The profiler shows `inputs`; `outputs` are the value of `result()` and of the future.
   OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
                 std::vector<at::Tensor> outputs, Flight flight, std::shared_ptr<Completions> completions);
-  // If the operation is still in flight, hands it to `Completions`: its memory must live until it has ended.
+  // Hands an operation that is still in flight to `Completions`, since its memory must live until
+  // it has ended.
   ~OperationWork() override;
 
   bool isCompleted() override;
@@ -61,12 +64,13 @@ class OperationWork : public PendingWork {
   std::exception_ptr exception() const override;
   int sourceRank() const override;
   std::vector<at::Tensor> result() override;
-  // With a timeout, blocks the calling thread, whatever the memory.
+  // Blocks the calling thread for every kind of memory if a timeout is given.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
-  // Makes the current stream wait for the operation on a CUDA device; for host memory, waits itself.
+  // Makes the current stream wait for an operation on a CUDA device. For host memory, this function
+  // itself waits.
   void synchronize() override { wait(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-  // This function is virtual since torch 2.2.
+  // This function is not marked `override`, since it is virtual only in torch 2.2 and later.
   std::uint64_t getSequencenumber() const { return label_.sequence; }
 
   void drive() override;
@@ -96,9 +100,9 @@ class OperationWork : public PendingWork {
   std::mutex settling_;
   std::atomic<bool> settled_{false};
   std::atomic<bool> entrusted_{false};
-  std::optional<c10::Event> copied_;  // happens when the results have been copied on a CUDA device
+  std::optional<c10::Event> copied_;  // occurs when the results have been copied on a CUDA device
   c10::intrusive_ptr<c10::ivalue::Future> future_;
-  bool future_taken_ = false;  // by the thread that completes it
+  bool future_taken_ = false;  // the thread that completes the future has taken it
 };
 
 // A waiting thread calls this every `interrupt_period`. It throws if the program was interrupted (Ctrl-C).

@@ -43,7 +43,8 @@ MadeGroup make(tutti_comm* all, const std::vector<int>& ranks, std::chrono::mill
 
 }  // namespace
 
-// Does nothing in a forked child: a thread that exists only in the parent may still hold a lock there.
+// Does nothing in a forked child, because a thread that exists only in the parent may hold a lock
+// for ever.
 World::~World() {
   if (birth_.forked_since()) return;
   tutti_comm_free(maker_);

@@ -6,9 +6,9 @@ namespace tutti {
 
 namespace {
 
-// A member is asked once in this many polls whether it may rest. A member that rests costs nothing, but
-// waking it takes time. The question is rare, so that a communicator in constant use does not rest between
-// two calls.
+// Each member is asked only once in this many polls whether it may rest. A member that rests costs nothing,
+// but waking it takes time. The question is asked so rarely that a communicator in constant use does not rest
+// between two calls.
 constexpr std::uint32_t polls_per_question = 256;
 
 }  // namespace

@@ -33,7 +33,7 @@ class ActiveGroups final : public Pollable {
     std::uint32_t polls_ = 0;
   };
 
-  // Constructor and destructor wait for the baton.
+  // The constructor and the destructor wait for the baton (see Driver).
   explicit ActiveGroups(Driver& driver);
   ~ActiveGroups() override;
   ActiveGroups(const ActiveGroups&) = delete;
@@ -57,7 +57,7 @@ class ActiveGroups final : public Pollable {
   Driver& driver_;
   std::atomic<bool> all_stirred_{false};
   std::vector<Member*> all_;
-  std::vector<Member*> active_;  // null: has rested or was removed
+  std::vector<Member*> active_;  // null if the member rests or was removed
   bool any_gone_ = false;
 };
 

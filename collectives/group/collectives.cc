@@ -58,8 +58,8 @@ Work Collectives::issue(const Call& call, const CallOptions& options) {
 
 Work Collectives::issue_checked(const Call& call, const Problem& problem, const Fingerprint& print,
                                 const CallOptions& options) {
-  // A habit does not remember whether its call is part of a composite call. So calls that are part of one do
-  // not use habits.
+  // A habit (see Habits) does not remember whether its call is part of a composite call. So only
+  // calls that are not part of a composite call use habits.
   if (print.part_of == Composite::none) {
     if (Work work; habits_.attempt(call, problem, print, options, work)) return work;
   }
@@ -84,9 +84,10 @@ Work Collectives::issue_checked(const Call& call, const Problem& problem, const 
   return parts_.gate.launch(operation);
 }
 
-// If a library fits, it carries out the call. Calls that name an algorithm never go to a library. Nor do
-// tutti's own calls, which must work without any library. If no library carries out a call, the ordinary
-// algorithms do so if the call is on host memory and has no stream. All other calls are refused.
+// If a library fits, it carries out the call. Calls that name an algorithm never go to a library.
+// tutti's own calls do not either, since they must work without any library. Without a library, the
+// ordinary algorithms carry out a call that is on host memory and has no stream. All other calls
+// are refused.
 Work Collectives::issue_specially(const Call& call, const Problem& problem, Fingerprint print,
                                   const CallOptions& options) {
   const Result<std::uint8_t> algorithm = requested_algorithm(call.kind, options);
@@ -118,7 +119,7 @@ void Collectives::on_failed(Operation& operation, const Status& why) {
     parts_.failure.suspect(Status(Code::aborted, parts_.members.describe_this_rank() + ": " + why.message(),
                                   parts_.members.own_world_rank()));
   } else if (why.code() != Code::mismatch || !arbitration_.is_open()) {
-    // During a dispute, the mismatch itself is not reported: the verdict will be.
+    // A mismatch is not reported during a dispute, since the verdict will be reported instead.
     parts_.failure.suspect(why);
   }
 }

@@ -37,7 +37,7 @@ class Collectives final : public OperationOwner {
   // Forgets the last call of each kind, so that the next call of each kind is checked and issued in full.
   void forget_habits() { habits_.forget(); }
 
-  // OperationOwner
+  // These functions implement OperationOwner.
   void start(Operation& operation) override;
   void on_failed(Operation& operation, const Status& why) override;
   void on_finished(Operation& operation, const Status& status) override;

@@ -20,15 +20,15 @@ class Failure {
   class Actor {
    public:
     virtual ~Actor() = default;
-    // Tells the other members of the failure. Called once. If `known` is true, they know of it already, or
-    // will learn of it from the control plane.
+    // Tells the other members of the failure. Called once. If `known` is true, the members know of the
+    // failure already, or will learn of it from the control plane.
     virtual void spread_failure(const Status& why, bool known) = 0;
     virtual void end_operations(const Status& why) = 0;
     // Returns whether other ranks may know better than this rank why a connection has ended.
     virtual bool others_may_know() const = 0;
   };
 
-  // `rank` is this rank's number in the world, and `name` its name in messages.
+  // `rank` is this rank's number in the world, and `name` describes this rank in errors.
   Failure(int rank, std::string name, Actor& actor);
 
   // Keeps the cause, unless there is one already. Any thread may call.
@@ -40,11 +40,11 @@ class Failure {
 
   // Keeps a cause that all members know already, or will learn from the control plane.
   void note_known(const Status& why);
-  // Notes a cause that only this rank has seen. If it is the end of a connection, other ranks get a moment to
-  // report a better cause.
+  // Notes a cause that only this rank has seen. If the cause is the end of a connection, other ranks get a
+  // moment to report a better cause.
   void suspect(const Status& why);
   bool suspects() const { return suspects_; }
-  // Notes the suspected cause, if the time in which other ranks may report a better cause is over.
+  // Notes the suspected cause, once other ranks have had enough time to report a better cause.
   void confirm_suspicion();
   Deadline next_deadline() const { return suspects_ ? confirmed_at_ : Deadline::never(); }
 

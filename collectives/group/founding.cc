@@ -58,8 +58,8 @@ void Founding::agree_together(std::int64_t color) {
   try {
     vote(mine);
   } catch (const Error& error) {
-    // If the old communicator has not failed, a mismatch means that the ranks have passed different lists.
-    // Then no rank joins the range, since every rank that receives all votes sees the mismatch.
+    // If the old communicator has not failed, a mismatch means that the ranks have passed different lists. In
+    // that case no rank joins the range, since every rank that receives all votes sees the mismatch.
     const bool lists_differ = error.code() == Code::mismatch && group_.status().ok();
     if (lists_differ && mine.place >= 0) take_back(mine.place);
     throw;
@@ -87,8 +87,9 @@ Vote Founding::first_vote(std::int64_t color, int key) {
   return mine;
 }
 
-// Votes until all ranks have reserved the same number. One more round may not be enough: some of the ranks
-// may be making other communicators at the same time, and may take a number after it was proposed.
+// Votes until all ranks have reserved the same number. One more round may not be enough. Some of
+// the ranks may be making other communicators at the same time, and may take a number after another
+// rank has proposed it.
 void Founding::settle(Vote mine, std::optional<std::size_t> giver) {
   for (bool all = false; !all;) {
     number_ = highest(votes_);
@@ -131,7 +132,7 @@ std::optional<std::size_t> Founding::choose_giver() const {
 }
 
 // Returns the place of a new range, or -1 if there is no room. If the founding fails because a rank is lost
-// or late, other ranks may have joined the range already. So the range is then not handed out again.
+// or late, other ranks may have joined the range already. In that case the range is not handed out again.
 std::int64_t Founding::hand_out() {
   const DriverGuard guard(world_.engine->driver);
   const std::optional<std::uint64_t> place = world_.host_memory.take(world_.range_bytes(members_.size()));

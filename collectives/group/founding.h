@@ -16,17 +16,18 @@ struct Vote {
   std::int64_t color = 0;
   std::int64_t key = 0;
   std::int64_t number = 0;  // a context number that the rank has not used yet
-  // 1 if the rank could reserve the highest number of the last round; in the first round of `agree_together`:
-  // its own `number`.
+  // This is 1 if the rank could reserve the highest number of the last round. In the first round of
+  // `agree_together`, it is 1 if the rank could reserve its own `number`.
   std::int64_t reserved = 0;
   std::int64_t room = -1;   // see HostMemory::room
-  std::int64_t place = -1;  // of the range that the rank hands out to the new communicator
+  std::int64_t place = -1;  // the place of the range that the rank hands out
 };
 inline constexpr std::size_t vote_words = sizeof(Vote) / sizeof(std::int64_t);
 
-// A `Founding` is one rank's part in making new communicators: `Communicator::split`, `Communicator::group`
-// and `OffloadPeers::host_calls`. The voters agree on the members of each new communicator, on a context
-// number that none of them has used, and on the memory that the members share (docs/seams/communicators.md).
+// A `Founding` is one rank's part in making new communicators: `Communicator::split`,
+// `Communicator::group` and `OffloadPeers::host_calls`. The voters agree on three things
+// (docs/seams/communicators.md): the members of each new communicator, a context number that none
+// of them has used, and the memory that the members share.
 //
 // The functions are collective among the voters: they block, and throw `Error` on failure.
 class Founding {
@@ -42,9 +43,9 @@ class Founding {
   // Makes one communicator of all voters, in the order of the voters. All of them must pass the same color.
   void agree_together(std::int64_t color);
 
-  // These functions return the result of `agree` or `agree_together`: the context number, the members of the
-  // new communicator as world ranks, and the place of their range of shared memory. There is no place if they
-  // do not share memory.
+  // These functions return the result of `agree` or `agree_together`. `ranks` returns the members
+  // of the new communicator as world ranks. `place` returns the place of their range of shared
+  // memory, or nothing if they do not share memory.
   std::uint32_t number() const { return number_; }
   const std::vector<int>& ranks() const { return ranks_; }
   std::optional<std::uint64_t> place() const { return place_; }

@@ -35,7 +35,7 @@ class TUTTI_CAPABILITY("baton") Gate {
     driver_.leave();
     return false;
   }
-  // Acts on a failure that was noted meanwhile, and gives the baton back.
+  // Acts on a failure that was noted while this thread had the baton, and gives the baton back.
   void leave() TUTTI_RELEASE() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     failure_.act();
     driver_.leave();
@@ -49,8 +49,9 @@ class TUTTI_CAPABILITY("baton") Gate {
   void settle();
 
  private:
-  // Returns false if another thread has the baton, or if an operation that was handed over has not started
-  // yet: operations start in the order in which they were issued.
+  // Returns false if another thread has the baton. Also returns false if an operation that was
+  // handed over has not started yet, since operations must start in the order in which they were
+  // issued.
   bool try_enter() TUTTI_TRY_ACQUIRE(true) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return waiting_.load(std::memory_order_acquire) == 0 && driver_.try_enter();
   }

@@ -59,8 +59,7 @@ void Group::fail_at_the_end() {
                members_.describe_this_rank() + " destroyed the communicator with operations in flight",
                members_.own_world_rank()));
   } else if (std::uncaught_exceptions() > 0) {
-    // The other ranks may be waiting for this rank. The failure tells them why this rank leaves, not only
-    // that it has left.
+    // The other ranks may be waiting for this rank. The failure tells them why this rank leaves.
     failure_.note(Status(Code::aborted,
                          members_.describe_this_rank() + " left the communicator because of an exception",
                          members_.own_world_rank()));
@@ -105,16 +104,16 @@ bool Group::poll() {
   return did;
 }
 
-// A failure may be noted after this communicator was polled in the same pass, when epoll's events are
-// delivered. Then another pass must act on it.
+// In a pass of the driver, epoll's events are delivered after this communicator was polled, and may note a
+// failure. In that case another pass must act on the failure.
 bool Group::prepare_sleep() {
   const bool work = shared_.prepare_sleep();
   return work || (failure_.happened() && !failure_.is_spread());
 }
 
 // A communicator that rests does not read the board. So it rests only after it has compared the calls there.
-// It still learns of failures: a rank that notices one also reports it over the control plane. The report
-// stirs the communicator, as all other events do.
+// It still learns of failures, since a rank that notices a failure also reports it over the control plane.
+// The report stirs the communicator, as all other events do.
 bool Group::rest() {
   const std::uint64_t before = std::exchange(issued_, journal_.operations_issued());
   if (issued_ != before || !live_.empty() || failure_.suspects()) return false;
@@ -208,8 +207,9 @@ void Group::on_member_lost(int, const Status& why) {
   failure_.suspect(shared_.first_cause(why));
 }
 
-// The memory holds the first communicator's range and room for further ranges: `shared_room` bytes, but at
-// most the bytes of 1024 communicators of all ranks of this host (docs/seams/communicators.md).
+// The memory holds the first communicator's range, and `shared_room` bytes for further ranges
+// (docs/seams/communicators.md). This room is at most that of 1024 communicators that have all ranks of this
+// host as members.
 void Group::open_host_memory(Deadline deadline) {
   constexpr std::uint64_t most_communicators = 1024;
   std::vector<int> here;

@@ -38,7 +38,7 @@
 namespace tutti {
 
 // `Group` implements a communicator. It combines the parts that other files of this folder define, and passes
-// them the events of the mesh, the control plane and the driver.
+// events of the mesh, the control plane and the driver to these parts.
 //
 // Any thread may issue operations. Only the driving thread calls the functions marked "driving".
 class Group final : public ContextEvents,
@@ -104,27 +104,27 @@ class Group final : public ContextEvents,
   }
   std::string describe(int rank) const { return members_.describe(rank); }
 
-  // Recorded
+  // These functions implement Recorded.
   std::uint64_t collectives_issued() const override { return journal_.next_collective(); }
   const History& collectives() const override { return journal_.collectives(); }
   const History& transfers() const override { return journal_.transfers(); }
   std::vector<Waiting> waiting() const override;
 
-  // ActiveGroups::Member, driving.
+  // These driving functions implement ActiveGroups::Member.
   bool poll() override;
   bool expects_memory() const override { return shared_.expects_memory(); }
   bool prepare_sleep() override;
   void cancel_sleep() override { shared_.cancel_sleep(); }
   Deadline next_deadline() const override;
 
-  // ControlClient, driving.
+  // These driving functions implement ControlClient.
   void fail(const Status& why) override;
   void act_on_failure() override { failure_.act(); }
   void on_loss() override;
   void on_leave() override;
   void on_note(const ControlNote& note) override;
 
-  // ContextEvents, driving.
+  // These driving functions implement ContextEvents.
   Known operation(std::uint64_t sequence) const override { return journal_.find(sequence); }
   std::string describe(const Fingerprint& call) const override;
   void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs, const Status& why) override;
@@ -132,11 +132,11 @@ class Group final : public ContextEvents,
   void on_peer_down(int peer, const Status& why) override;
 
  private:
-  // ActiveGroups::Member, driving.
+  // This driving function implements ActiveGroups::Member.
   bool rest() override;
-  // SharedSegmentEvents, driving.
+  // This driving function implements SharedSegmentEvents.
   void on_member_lost(int member, const Status& why) override;
-  // Failure::Actor, driving.
+  // These driving functions implement Failure::Actor.
   void spread_failure(const Status& why, bool known) override;
   void end_operations(const Status& why) override;
   bool others_may_know() const override { return world_->desk.listens(); }

@@ -94,8 +94,10 @@ void Habits::carry_out(Habit& habit, const CallOptions& options, Work& work) {
   parts_.mesh.on_issued(parts_.context, number);
 }
 
+// The habit gets another operation for the next equal call, so that the next call need not be checked either.
 void Habits::keep(Habit& habit, const CallOptions& options, Work& work) {
   Operation& operation = *std::exchange(habit.operation, nullptr);
+  bind(habit, habit.call, operation.call);
   operation.shared_schedule = habit.schedule;
   operation.shared.executor = parts_.shared.executor();
   operation.execution = &operation.shared;

@@ -15,8 +15,9 @@
 namespace tutti {
 
 // `Habits` remembers the last small shared-memory collective of each kind, so that an equal call costs
-// little: the operation runs inside the call. If the operation completes before the call returns, `work` is
-// left unchanged (a default `Work` counts as done), no memory is allocated, and most calls read no clock.
+// little: the operation runs inside the call. An operation that completes before the call returns leaves
+// `work` unchanged, since a default `Work` counts as done. An equal call allocates no memory, and in most
+// cases reads no clock.
 //
 // Any thread may call.
 class Habits {

@@ -71,8 +71,8 @@ std::optional<std::uint64_t> HostMemory::take(std::uint64_t range_bytes) {
   return place;
 }
 
-// Any member can write into the segment, and may have marked the range as free. Then `reclaim` has taken it
-// back already.
+// Any member can write into the segment, and may have wrongly marked the range as free. In that case
+// `reclaim` has already taken the range back.
 void HostMemory::cancel(std::uint64_t place) {
   const auto handed = std::ranges::find(handed_out_, place, &std::pair<std::uint64_t, std::uint64_t>::first);
   if (handed == handed_out_.end()) return;
@@ -139,14 +139,15 @@ SharedRange::SharedRange(HostMemory& host, HostMemory::Word* giver, std::span<st
   host_.ranges_.push_back(this);
 }
 
-// A member leaves the range by incrementing `left`, and does not touch it afterwards. Only the last member to
-// leave does: it frees the pages, so that the range can be handed out again.
+// A member leaves the range by incrementing `left`, and does not touch it afterwards. Only the last
+// member to leave touches the range once more: it frees the pages, so that the range can be handed
+// out again.
 //
-// A lost member may be frozen rather than dead, and may write to the range again. So the last of the members
-// that are not lost frees the range's pages, but does not leave. Then `left` never reaches the number of
-// members, so the range is never handed out again. If several members release the range at the same time, at
-// least one of them sees that all the others have released it, since the store and the loads are sequentially
-// consistent.
+// A lost member may be frozen rather than dead, and may write to the range again. So the last of
+// the members that are not lost frees the range's pages, but does not leave. Then `left` never
+// reaches the number of members, so the range is never handed out again. Several members may
+// release the range at the same time. At least one of them then sees that all the others have
+// released it, since the store and the loads are sequentially consistent.
 SharedRange::~SharedRange() {
   std::erase(host_.ranges_, this);
   released(own_).store(1);

@@ -19,8 +19,8 @@ class SharedRange;
 
 // `HostMemory` is the memory that all ranks of a world on this host share: one segment for all of the world's
 // communicators. Each communicator whose ranks are on one host has a range of the segment. Each rank hands
-// out ranges from an arena of its own. docs/seams/communicators.md describes how a range is agreed on and
-// given back.
+// out ranges from its own arena. docs/seams/communicators.md describes how ranks agree on a range, and how
+// they give it back.
 //
 // Only the driving thread calls these functions, except where a comment says otherwise.
 class HostMemory final : public SharedSegmentEvents {
@@ -33,7 +33,7 @@ class HostMemory final : public SharedSegmentEvents {
   // call it.
   void prepare(ShareRequest& request, std::vector<int> members, int rank, std::uint64_t first_bytes,
                std::uint64_t room);
-  // From now on, the ranks share the segment that was asked for.
+  // Takes the segment that `prepare` has requested. The ranks share it from now on.
   void open(std::unique_ptr<SharedSegment> segment);
 
   // Returns whether all these ranks share the segment. Any thread may call it.
@@ -78,13 +78,13 @@ class HostMemory final : public SharedSegmentEvents {
   std::vector<int> members_;  // world ranks
   std::size_t own_ = 0;       // this rank's position among them
   std::uint64_t arenas_begin_ = 0;
-  std::uint64_t arena_bytes_ = 0;  // of each member
+  std::uint64_t arena_bytes_ = 0;  // the size of each member's arena
   std::unique_ptr<SharedSegment> segment_;
   Arena arena_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> handed_out_;  // places and sizes in bytes
   std::uint64_t reclaimed_ = 0;       // value of this rank's `given_back` when `reclaim` last read it
-  std::vector<bool> lost_;            // by position
-  std::vector<SharedRange*> ranges_;  // those that this rank uses
+  std::vector<bool> lost_;            // whether a member is lost, by position
+  std::vector<SharedRange*> ranges_;  // the ranges that this rank uses
 };
 
 // A `SharedRange` is a communicator's part of the host's memory. The communicator's ranks are its members.
@@ -107,7 +107,7 @@ class SharedRange final : public SharedSegment {
   // A range begins with a `Head`. A word for each member follows: 1 if the member has released the range.
   struct Head {
     std::atomic<std::uint32_t> left;      // counts the members that no longer touch the range
-    std::atomic<std::uint32_t> reusable;  // the pages are free, and no rank will write to them any more
+    std::atomic<std::uint32_t> reusable;  // 1 once the pages are free and no rank will write to them any more
   };
   static Head& head_of(std::span<std::byte> range);
   // Returns the size in bytes of a head and the words of `members` members.

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t collectives_window = 256;
 constexpr std::size_t transfers_window = 64;
 // Among the operations that complete at once, one in `operations_per_clock` is timed. With a trace, all of
-// them are timed. The number must be a power of two.
+// them are timed. `operations_per_clock` must be a power of two.
 constexpr std::uint64_t operations_per_clock = 16;
 
 }  // namespace

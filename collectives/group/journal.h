@@ -14,7 +14,8 @@
 namespace tutti {
 
 // `Journal` numbers a communicator's operations and remembers how the most recent ones ended. The mesh needs
-// this to judge messages that arrive early or late; the flight recorder and the trace need it, too.
+// this information to judge messages that arrive early or late. The flight recorder and the trace need it,
+// too.
 class Journal {
  public:
   // `trace` is null if there is none.
@@ -23,9 +24,9 @@ class Journal {
   // --- any thread ---
 
   std::uint64_t number_collective() { return next_collective_.fetch_add(1, std::memory_order_relaxed); }
-  // Does the same as `number_collective`, without the cost of an atomic increment. Only the driving thread
-  // may call it. The increment need not be atomic, since a program that issues from several threads must
-  // order its calls anyway.
+  // Numbers a collective like `number_collective`, but without the cost of an atomic increment. Only the
+  // driving thread may call it. The increment need not be atomic, since a program that issues from several
+  // threads must order its calls anyway.
   std::uint64_t number_collective_at_once() {
     const std::uint64_t number = next_collective_.load(std::memory_order_relaxed);
     next_collective_.store(number + 1, std::memory_order_relaxed);
@@ -49,8 +50,9 @@ class Journal {
   // operations that complete at once are timed.
   History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
   void begin(Operation& operation);
-  // Notes that an operation was given up because the communicator has failed. It may end much later. (If an
-  // operation fails without being given up, all ranks have refused it, and the communicator remains usable.)
+  // Notes that an operation was given up because the communicator has failed. The operation may end much
+  // later. (If an operation fails without being given up, all ranks have refused it, and the communicator
+  // remains usable.)
   void give_up(const Operation& operation);
   void end(const Operation& operation, const Status& status);
   // These two functions record an operation that has completed at once.
@@ -72,8 +74,8 @@ class Journal {
   }
   // Returns what is known about a collective, in the form that the mesh asks for.
   ContextEvents::Known find(std::uint64_t number) const;
-  // Returns how many collectives completed, or were refused by all ranks, before the first one that was given
-  // up.
+  // Returns how many collectives completed, or were refused by all ranks, before the first collective that
+  // was given up.
   std::uint64_t completed() const;
 
  private:
@@ -98,7 +100,7 @@ class Journal {
   History collectives_;
   History transfers_;
   std::uint64_t next_transfer_ = 0;
-  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // number of a collective
+  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // the number of a collective
 };
 
 }  // namespace tutti

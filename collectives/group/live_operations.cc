@@ -35,7 +35,7 @@ std::chrono::nanoseconds LiveOperations::timeout(const CallOptions& options) con
 
 Work LiveOperations::refuse(const Fingerprint& call, const Status& why) {
   Operation* operation = Operation::create(engine_);
-  operation->kind = Operation::Kind::transfers;  // so that its name contains no number
+  operation->kind = Operation::Kind::transfers;  // so that errors show no operation number
   operation->call = call;
   journal_.count_issued();
   Work work = Operation::handle(*operation);
@@ -86,7 +86,7 @@ void LiveOperations::end(Operation& operation, const Status& status) {
   operation.release();
 }
 
-// Giving up one operation may end others, or begin one in a callback. So each step takes the newest
+// Giving up one operation may end others, or begin a new one in a callback. So each step takes the newest
 // operation.
 void LiveOperations::cancel_all(const Status& why) {
   while (newest_ != nullptr) give_up(*newest_, why);
@@ -118,7 +118,7 @@ void LiveOperations::await_ending() {
 Status LiveOperations::explain(const Operation& operation, const Status& why) const {
   if (why.ok()) return why;
   const std::string here = members_.describe_this_rank() + ": ";
-  // If this operation is the one that timed out, the error describes it already.
+  // If this operation is the one that has timed out, the error describes it already.
   if (why.message().starts_with(here + operation.name())) return why;
   return why.with_context(here + operation.describe());
 }

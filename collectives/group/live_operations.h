@@ -15,8 +15,8 @@ namespace tutti {
 
 // `LiveOperations` makes a communicator's operations, lists those in flight, and ends them.
 //
-// An operation that is given up moves from this list (see `newest`) to a second one. It ends later, since its
-// memory may still be in use.
+// An operation that is given up moves from this list (see `newest`) to a second list. The operation ends
+// later, since its memory may still be in use.
 class LiveOperations {
  public:
   LiveOperations(std::shared_ptr<Engine> engine, const Members& members, Journal& journal,
@@ -27,8 +27,8 @@ class LiveOperations {
   // Makes an operation that is about to be issued.
   Operation* make(OperationOwner& owner, Operation::Kind kind, const Fingerprint& call,
                   const CallOptions& options);
-  // Makes an operation that may complete before its call returns. If it does not, the caller must call
-  // `keep`.
+  // Makes an operation that may complete before the user's call returns. If the operation does not, the
+  // caller of this function must call `keep`.
   Operation* make_passing(OperationOwner& owner, Operation::Kind kind);
   // Makes an operation that has failed already.
   Work refuse(const Fingerprint& call, const Status& why);
@@ -42,7 +42,8 @@ class LiveOperations {
   // continues like any other.
   Work keep(Operation& operation, const CallOptions& options);
   void end(Operation& operation, const Status& status);
-  // Gives up one operation, or all. They end once nothing touches their memory any more.
+  // These two functions give up one operation, or all operations in flight. An operation that was given up
+  // ends once nothing touches its memory any more.
   void give_up(Operation& operation, const Status& why);
   void cancel_all(const Status& why);
   // Returns the newest operation that has not been given up; null if there is none. The `next` of each

@@ -6,9 +6,9 @@
 namespace tutti {
 namespace {
 
-// Returns the call that more than half of the ranks have made. If there is no such call, returns any of the
-// calls. This is the majority vote of Boyer and Moore ("MJRTY", 1981): each call cancels one different call,
-// and all other calls together cannot cancel a majority.
+// Returns the call that more than half of the ranks have made. If there is no such call, returns
+// any of the calls. This is the majority vote of Boyer and Moore ("MJRTY", 1981). Each call cancels
+// one different call. All other calls together cannot cancel a majority.
 std::optional<Fingerprint> candidate(std::span<const std::optional<Fingerprint>> calls) {
   std::optional<Fingerprint> leading;
   std::size_t lead = 0;

@@ -49,9 +49,10 @@ Result<std::vector<std::byte>> OffloadedCollectives::Peers::exchange(std::span<c
   return all;
 }
 
-// Each call has a witness: a barrier under the call's sequence number. The witness consists of messages even
-// where the ranks share memory. The mesh compares each of these messages with the call that this rank has
-// made under that number, whether a library carries out the call or not. So any mismatch is found.
+// Each call has a witness: a barrier under the call's sequence number. The witness consists of
+// messages even where the ranks share memory. The mesh compares each of these messages with the
+// call that this rank has made under that number. It does so even if a library carries out the
+// call. So any mismatch is found.
 Result<Operation*> OffloadedCollectives::make(const Call& call, const Fingerprint& print,
                                               const CallOptions& options) {
   Problem barrier;
@@ -79,8 +80,8 @@ Work OffloadedCollectives::refuse_together(const Call& call, const Fingerprint& 
   return parts_.gate.launch(**made);
 }
 
-// Once the library has the call, the operation counts as executing: the operation must not end before the
-// library has reported that the call has ended.
+// The operation counts as executing even before it is launched, because the library already has the
+// call. The operation must not end before the library has reported the end of the call.
 Work OffloadedCollectives::issue(const Call& call, const Fingerprint& print, const CallOptions& options,
                                  Library& library) {
   if (options.stream != nullptr) {

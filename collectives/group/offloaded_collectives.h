@@ -16,8 +16,9 @@
 
 namespace tutti {
 
-// `OffloadedCollectives` issues the collectives that libraries carry out, and those that nothing can carry
-// out (docs/seams/offload.md). The arguments of all calls must have been checked. Any thread may call.
+// `OffloadedCollectives` issues the collectives that libraries carry out, and refuses those that
+// neither a library nor tutti can carry out (docs/seams/offload.md). The arguments of all calls
+// must have been checked. Any thread may call.
 class OffloadedCollectives {
  public:
   // Issues an ordinary collective of the communicator.
@@ -34,7 +35,8 @@ class OffloadedCollectives {
 
   // Issues a call that `library` carries out. A communicator's first such call opens the library's session.
   Work issue(const Call& call, const Fingerprint& print, const CallOptions& options, Library& library);
-  // Issues a call that nothing can carry out. It ends with `why` once all ranks have made it.
+  // Issues a call that neither a library nor tutti can carry out. The call ends with `why` once all
+  // ranks have made it.
   Work refuse_together(const Call& call, const Fingerprint& print, const CallOptions& options,
                        const Status& why);
 

@@ -33,8 +33,9 @@ class OperationOwner;
 class Trace;
 struct Engine;
 
-// `Operation` is one operation in flight: a collective or messages between two ranks. An `Execution` carries
-// it out. The caller's `Work` holds a reference to it. So does the group, until the operation has ended.
+// `Operation` is one operation in flight: a collective, or messages to and from other ranks. An `Execution`
+// carries it out. The caller's `Work` holds a reference to the operation. The group holds another reference
+// until the operation has ended.
 class Operation {
  public:
   enum class Kind : std::uint8_t { collective, transfers };
@@ -67,9 +68,9 @@ class Operation {
   Engine& engine() const { return *engine_; }
   // Fills `binding`, so that the execution uses `mesh` and reports to `owner`.
   void bind(Mesh& mesh);
-  // Does the same for a collective among `ranks` of the world, and keeps a copy of its reduction in `op`.
+  // Fills `binding` for a collective among `ranks` of the world, and keeps a copy of the reduction in `op`.
   void bind(const Call& made, std::uint32_t context, Mesh& mesh, std::span<const int> ranks);
-  // Returns a copy of the call that refers to `op`, the operation's own copy of the reduction.
+  // Returns a copy of the call. The copy refers to `op`, the operation's own copy of the reduction.
   Call own_call(const Call& made) const;
   // Returns a text such as "all_reduce(count=4, float32, sum) #17" or "send(count=4, float32)".
   std::string name() const;
@@ -95,8 +96,8 @@ class Operation {
   Kind kind = Kind::collective;
   OperationOwner* owner = nullptr;
   Fingerprint call;
-  std::uint64_t sequence = 0;  // transfers have numbers of their own, from when they start
-  std::uint8_t algorithm = 0;  // the one that carries the operation out
+  std::uint64_t sequence = 0;  // transfers are numbered separately, when they start
+  std::uint8_t algorithm = 0;  // the algorithm that is used
   History::Time queued = 0;    // when it was issued, if it could not start at once
   History::Time started = 0;   // when it started, if it is timed
   // `issued` is the time from which `timeout` counts, and `deadline` is the time when the operation must be
@@ -114,16 +115,16 @@ class Operation {
   std::unique_ptr<OffloadedExecution> offloaded;    // made when it is first needed
   std::shared_ptr<CachedSchedule> shared_schedule;  // these two keep the schedules of `shared` alive
   std::shared_ptr<CachedSchedule> registered_schedule;
-  Status user_failure;  // of the user's function that combines elements
+  Status user_failure;  // the error of the user's function that combines elements
   Task task;
   Work::Received received;
-  bool announced = false;  // the other members know that it has been waiting for a long time
-  bool expired = false;    // it has timed out, and the other members have been asked why
+  bool announced = false;  // the other members know that this operation has waited for a long time
+  bool expired = false;    // this operation has timed out, and the other members have been asked why
   bool executing = false;  // the execution has started, and has not finished
-  bool ending = false;     // it has been given up
+  bool ending = false;     // this operation has been given up
 
-  // These link the operation into one of the group's two lists of operations in flight. Only the driving
-  // thread uses them.
+  // These members link the operation into one of the group's two lists of operations in flight. Only the
+  // driving thread uses them.
   Operation* next = nullptr;
   Operation* previous = nullptr;
 
@@ -132,7 +133,8 @@ class Operation {
   std::atomic<std::uint32_t> references_{0};
   std::atomic<std::uint32_t> done_{0};
   Status status_;
-  // The list `callbacks_` begins with the newest callback. Once the operation is done, it is `&closed`.
+  // The list `callbacks_` begins with the newest callback. Once the operation is done, `callbacks_`
+  // is `&closed`.
   struct Callback {
     std::function<void(const Status&)> call;
     Callback* next = nullptr;
@@ -160,7 +162,7 @@ class OperationPool {
 
  private:
   const std::uint32_t born_ = fork_generation();
-  std::atomic<Operation*> spare_{nullptr};  // one that can be taken without locking
+  std::atomic<Operation*> spare_{nullptr};  // an operation that can be taken without locking
   std::mutex mutex_;
   std::vector<Operation*> idle_;
 };
@@ -172,7 +174,7 @@ struct Engine {
   ~Engine();
   Driver driver;
   OperationPool operations;
-  std::unique_ptr<Trace> trace;  // null, or set before there are operations
+  std::unique_ptr<Trace> trace;  // set before there are operations; null if there is no trace
 };
 
 // `OperationOwner` carries out operations of one kind, on the driving thread.
@@ -180,11 +182,11 @@ class OperationOwner {
  public:
   virtual ~OperationOwner() = default;
   virtual void start(Operation& operation) = 0;
-  // The execution cannot continue. The owner must either give the operation up or make the group fail, which
-  // gives up all operations.
+  // Called when the execution cannot continue. The owner must either give the operation up or make
+  // the group fail, which gives up all operations.
   virtual void on_failed(Operation& operation, const Status& why) = 0;
-  // The execution has finished or was never started, so nothing touches the operation's memory any more. The
-  // owner ends the operation.
+  // Called when the execution has finished or was never started, so nothing touches the operation's
+  // memory any more. The owner ends the operation.
   virtual void on_finished(Operation& operation, const Status& status) = 0;
 };
 

@@ -29,7 +29,7 @@ PointToPoint::~PointToPoint() {
   if (ready_send_ != nullptr) ready_send_->release();
 }
 
-// The first leg names the operation in errors and dumps.
+// The first of the transfers (`legs`) gives the operation its name in errors and dumps.
 Work PointToPoint::issue(std::span<const Transfer> legs, const CallOptions& options) {
   const CollectiveKind kind = kind_of(legs);
   for (const Transfer& leg : legs) {
@@ -87,8 +87,8 @@ void PointToPoint::bind(Transfers::Recv& node, const Transfer& leg, const Finger
   node.sink.out = static_cast<std::byte*>(leg.buffer.data);
 }
 
-// Most small messages are sent at once. Then `work` is left unchanged (a default `Work` counts as done), and
-// the prepared operation is used again for the next message.
+// Most small messages are sent at once. In that case `work` is left unchanged (a default `Work` counts as
+// done), and the prepared operation is used again for the next message.
 bool PointToPoint::send_in_passing(const Transfer& leg, const Fingerprint& call, const CallOptions& options,
                                    Work& work) {
   if (!parts_.gate.enter_in_passing()) return false;

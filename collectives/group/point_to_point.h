@@ -24,7 +24,7 @@ class PointToPoint final : public OperationOwner {
   // `library_tag_bit`. Any thread may call.
   Work issue_own(std::span<const Transfer> legs, Composite part_of, const CallOptions& options);
 
-  // OperationOwner
+  // These functions implement OperationOwner.
   void start(Operation& operation) override;
   void on_failed(Operation& operation, const Status& why) override;
   void on_finished(Operation& operation, const Status& status) override;

@@ -7,11 +7,13 @@
 
 namespace tutti {
 
-// Destroys an object whose destructor waits, and so must not run on the driving thread. But its last handle
-// may be destroyed there, inside a `then` callback. In that case a separate thread destroys the object.
+// Destroys an object whose destructor waits, and so must not run on the driving thread. But the
+// last handle to the object may be destroyed on that thread, inside a `then` callback. In that case
+// a separate thread destroys the object.
 //
-// In a forked child nothing is destroyed. Threads that do not exist in the child may have been changing the
-// object when the process forked. And what the object stands for still belongs to the parent.
+// In a forked child nothing is destroyed. Threads that do not exist in the child may have been
+// changing the object when the process forked. Besides, the communicator or memory that the object
+// represents still belongs to the parent.
 template <class T>
 void retire(const Driver& driver, T* object) {
   if (driver.forked()) {

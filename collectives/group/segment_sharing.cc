@@ -85,8 +85,8 @@ std::shared_ptr<GroupMemory> SegmentSharing::allocate(const std::vector<std::uin
       segment = std::move(shared).take();
     } else {
       const Status why = failure_.happened() ? failure_.status() : shared.status();
-      // In these cases the communicator has failed. This rank may have learned of it only from the failed
-      // request.
+      // A request fails with one of these codes if the communicator has failed. This rank may have no other
+      // sign of that failure.
       if (why.code() == Code::aborted || why.code() == Code::peer_lost || failure_.happened()) {
         throw Error(why);
       }

@@ -23,7 +23,8 @@ namespace tutti {
 // memory that users allocate.
 class SegmentSharing {
  public:
-  // `group` must not rest while `is_waiting`. `events` learns of members that die while they hold a segment.
+  // `group` is the communicator. Its `rest` must return false as long as `is_waiting` returns true. `events`
+  // learns of members that die while they hold a segment.
   SegmentSharing(std::uint32_t context, const Members& members, Mesh& mesh, ControlDesk& desk,
                  Failure& failure, ActiveGroups::Member& group, SharedSegmentEvents& events);
 
@@ -47,8 +48,8 @@ class SegmentSharing {
 
   const AllocationTable& allocations() const { return allocations_; }
   void drop_unused() { allocations_.drop_unused(); }
-  // Returns whether a thread waits for the members to share a segment. Meanwhile another member may fail, and
-  // may report this on the board only.
+  // Returns whether a thread waits for the members to share a segment. During this wait the communicator must
+  // read the board, because another member may report a failure there.
   bool is_waiting() const { return !requests_.empty(); }
   // Ends pending attempts to share.
   void cancel(const Status& why);
@@ -68,7 +69,8 @@ class SegmentSharing {
   ActiveGroups::Member& group_;
   SharedSegmentEvents& events_;
   std::uint32_t asked_for_ = 0;          // the number of segments that this rank has asked for
-  std::vector<ShareRequest*> requests_;  // that a thread waits for; only the driving thread uses them
+  std::vector<ShareRequest*> requests_;  // requests that a thread waits for; only the driving
+                                         // thread uses them
   AllocationTable allocations_;
 };
 

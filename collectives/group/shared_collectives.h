@@ -22,8 +22,8 @@ class SharedCollectives {
  public:
   SharedCollectives(const Members& members, Failure& failure) : members_(members), failure_(failure) {}
 
-  // From this call on, the members share memory, in windows of `window_bytes`. Must be called before any
-  // operation is issued.
+  // From this call on, the members share memory. Each member has a window of `window_bytes` bytes. Must be
+  // called before any operation is issued.
   void open(std::unique_ptr<SharedExecutor> executor, std::uint64_t window_bytes);
   void close() { executor_.reset(); }
   // Returns the size in bytes of each member's window; 0 if the members share no memory. Any thread may call.

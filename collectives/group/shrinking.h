@@ -19,14 +19,14 @@ namespace tutti {
 // `Shrinking` is one rank's part in the agreement among the survivors of a failed communicator. The agreement
 // is a two-phase commit, led by the survivor with the lowest rank (docs/protocol.md, "Shrinking").
 //
-// All members send a join note to the leader. When each member has joined or is gone, the leader proposes the
-// survivors, the number of the new communicator and, if they share memory, a range for the communicator. When
-// all survivors have accepted, the leader commits. If the leader dies, the next survivor leads, and starts
-// again. That is safe for two reasons. No member can finish before all survivors have accepted. And a member
-// that has finished answers every note with the decision, so the new leader adopts this decision. The leader
-// finishes when all survivors have learned of the commit. If the leader left earlier, a member that has not
-// received the commit could find itself alone. Every note is repeated until it is answered, so lost notes do
-// no harm.
+// All members send a join note to the leader. When each member has joined or is gone, the leader
+// makes a proposal: the survivors and the number of the new communicator. If the survivors share
+// memory, the proposal also has a range for the communicator. When all survivors have accepted, the
+// leader commits. If the leader dies, the next survivor leads, and starts again. That is safe for
+// two reasons. No member can finish before all survivors have accepted. Once a member has finished, it
+// answers every note with the decision, so the new leader adopts that decision. The leader finishes when all
+// survivors have learned of the commit. If the leader left earlier, a member that has not received the commit
+// could remain alone. Every note is repeated until it is answered, so lost notes do no harm.
 //
 // Only the driving thread calls these functions, except where a comment says otherwise.
 class Shrinking final : public Pollable {
@@ -36,7 +36,7 @@ class Shrinking final : public Pollable {
     std::uint32_t needed = 1;
     std::uint64_t completed = 0;
     std::uint32_t generation = 0;
-    std::vector<std::uint32_t> numbers = {};  // that earlier attempts have reserved
+    std::vector<std::uint32_t> numbers = {};  // the numbers that earlier attempts have reserved
     Deadline deadline = Deadline::never();
   };
   Shrinking(std::uint32_t context, const Members& members, const Failure& failure, World& world,
@@ -60,8 +60,8 @@ class Shrinking final : public Pollable {
   const std::vector<std::uint32_t>& numbers() const { return numbers_; }
 
  private:
-  // Reserves a number for the new communicator, unless an attempt has done so before. Returns false if it is
-  // the number of another communicator.
+  // Reserves `number` for the new communicator, unless this or an earlier attempt has reserved it already.
+  // Returns false if another communicator has that number.
   bool reserve(std::uint32_t number);
   bool gone(int position) const;
   bool reaches(int position) const;
@@ -95,10 +95,10 @@ class Shrinking final : public Pollable {
   std::uint32_t attempt_;
   std::vector<std::optional<ShrinkNote>> joined_;  // by position: the rank in the communicator
   std::vector<bool> declined_, accepted_, learned_;
-  ShrinkNote proposal_;                 // if this rank leads; round 0: none yet
+  ShrinkNote proposal_;                 // if this rank leads; round 0: no proposal yet
   std::uint32_t number_;                // the lowest number that this rank could take
   std::vector<std::uint32_t> numbers_;  // see `numbers`
-  std::optional<std::uint64_t> place_;  // of the range that this rank has handed out, and nobody has joined
+  std::optional<std::uint64_t> place_;  // a range that this rank has handed out and no rank has joined
   Deadline next_round_;
   std::chrono::milliseconds pause_;
   bool telling_ = false;  // this rank leads, and the decision is made

@@ -14,15 +14,15 @@
 
 namespace tutti {
 
-// `Survivors` lets the members that remain after a loss agree on who remains. Each call of `shrink` runs one
-// such agreement, and only one runs at a time.
+// `Survivors` lets the members of a communicator agree on which of them have survived a loss. Each
+// call of `shrink` runs one such agreement, and only one runs at a time.
 class Survivors {
  public:
   Survivors(std::uint32_t context, const Members& members, World& world, Failure& failure,
             const Journal& journal, LiveOperations& live, Gate& gate);
 
   // Agrees with the other members on the survivors and on the new communicator's number. If the communicator
-  // has not failed yet, this makes it fail. Throws `Error`. The calling thread must not drive.
+  // has not failed yet, this call makes it fail. Throws `Error`. The calling thread must not drive.
   ShrinkNote agree(int min_size);
 
   // Only the driving thread calls these two functions. `on_note`: the member whose world rank is `origin` has

@@ -112,7 +112,9 @@ void Watchdog::look_for_leavers() {
       if (!desk_.has_left(rank)) continue;
       return failure_.note(Status(Code::aborted, members_.describe_world_rank(rank) + " has left", rank));
     }
-    return;  // such operations run one at a time, so the others would name the same ranks
+    // The executor runs operations over shared memory one at a time, and all of them wait for the ranks that
+    // the current one awaits. So it is enough to look at one of them.
+    return;
   }
 }
 

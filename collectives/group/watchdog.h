@@ -20,7 +20,7 @@ namespace tutti {
 // that have left.
 //
 // An operation that has waited for 100 ms is announced to all members, which compare it with their own call
-// of the same number. An operation that has timed out is reported to the leader, the first member that is
+// under the same number. An operation that has timed out is reported to the leader, the first member that is
 // alive. The leader asks all members for their progress. Then it fails the communicator, and names the
 // members that are late.
 //
@@ -45,8 +45,9 @@ class Watchdog {
   void drop() { inquiry_.reset(); }
 
   // Called when a note of another member, whose world rank is `origin`, has arrived over the control plane.
-  // `on_expired`: an operation has timed out at that member. `on_where`: the leader asks for this rank's
-  // progress. `on_here`: a member answers that question.
+  // - `on_expired`: an operation has timed out at that member.
+  // - `on_where`: the leader asks for this rank's progress.
+  // - `on_here`: a member answers that question.
   void on_expired(int origin, const ExpiredNote& expired);
   void on_where(int origin, const CallNote& call);
   void on_here(int origin, const HereNote& answer);
@@ -66,7 +67,7 @@ class Watchdog {
   const Journal& journal_;
   const LiveOperations& live_;
   std::uint32_t looks_ = 0;
-  std::optional<Inquiry> inquiry_;  // the one that this rank leads, if any
+  std::optional<Inquiry> inquiry_;  // the inquiry that this rank leads, if any
 };
 
 }  // namespace tutti

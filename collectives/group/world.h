@@ -85,7 +85,7 @@ struct World {
   // If this is set when a communicator is created, all calls on that communicator belong to this composite
   // call.
   Composite part_of = Composite::none;
-  // True if each rank on this host has a processor of its own, so that it pays to poll for longer.
+  // This is true if no two ranks on this host share a processor. In that case it pays to poll for longer.
   bool patient = true;
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<DebugServer> debug_server;  // null: this rank has none

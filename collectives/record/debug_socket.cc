@@ -29,8 +29,8 @@ namespace {
 
 constexpr std::string_view prefix = "tutti-debug-";
 constexpr std::size_t longest_answer = std::size_t{64} << 20;
-// A single `send` to a client that does not read waits for at most this long, since the other clients wait
-// meanwhile.
+// A single `send` to a client that does not read waits for at most this long, since all other clients have to
+// wait, too.
 constexpr timeval client_patience{.tv_sec = 2, .tv_usec = 0};
 
 struct Address {

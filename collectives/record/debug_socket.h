@@ -18,9 +18,9 @@
 namespace tutti {
 
 // `DebugServer` answers each connection to an abstract unix socket with a text, and closes it. It reads
-// nothing, so no input can do harm. Only processes of the same user (SO_PEERCRED) get an answer. It has a
-// thread of its own, so it answers even if a callback of the program does not return. It serves one
-// connection at a time.
+// nothing, so no input can do harm. Only processes of the same user (SO_PEERCRED) get an answer. It has its
+// own thread, so it answers even if a callback of the program does not return. It serves one connection at a
+// time.
 //
 // In a forked child it does nothing.
 class DebugServer {
@@ -46,17 +46,18 @@ class DebugServer {
 
 // A `DebugEndpoint` is a server in this process's network namespace. It may belong to any user.
 struct DebugEndpoint {
-  pid_t pid = 0;  // as that process sees it; in a container it may differ from the number seen here
+  pid_t pid = 0;  // as that process sees it; in a container, the number seen here may differ
   std::string name;
 };
 std::vector<DebugEndpoint> debug_endpoints();
 
 struct DebugAnswer {
-  pid_t pid = 0;  // of the server's process, as this process sees it
+  pid_t pid = 0;  // the server's process id, as this process sees it
   std::string text;
 };
 // Returns the answer of a server. Fails with unauthenticated if the server belongs to another user,
-// unreachable if it is gone, and timeout if no answer arrived in time.
+// unreachable if it is gone, timeout if no answer arrived in time, and protocol_error if the answer is too
+// long.
 Result<DebugAnswer> ask(const DebugEndpoint& endpoint, std::chrono::milliseconds limit);
 
 }  // namespace tutti

@@ -110,7 +110,7 @@ std::vector<History::Entry> History::entries() const {
   std::vector<Entry> entries;
   for (std::size_t i = 0; i <= table.mask; ++i) {
     Entry entry;
-    // A quick writer may interfere a few times, but hardly more often than this.
+    // A quick writer may spoil a few of these attempts, but very rarely all of them.
     for (int attempt = 0; attempt < 8; ++attempt) {
       if (!table.read(i, entry)) continue;
       entries.push_back(entry);

@@ -17,8 +17,8 @@ namespace tutti {
 // `History` lists a communicator's last operations by number. The library uses it to judge early and late
 // messages, and the flight recorder writes it into dumps.
 //
-// The driving thread writes it. Any thread may read it at any time, even while the driving thread is stopped.
-// Each slot's `mark` says what is in the slot. The mark is cleared before the slot changes and set
+// The driving thread writes the history. Any thread may read it at any time, even while the driving thread is
+// stopped. Each slot's `mark` says what is in the slot. The mark is cleared before the slot changes and set
 // afterwards, and every other word is stored with release. So a reader that sees a new word also sees that
 // the mark has changed. If the mark is the same before and after an entry was read, the entry is consistent.
 class History {
@@ -30,10 +30,10 @@ class History {
   struct Entry {
     std::uint64_t number = 0;
     Fingerprint call;
-    std::uint8_t algorithm = 0;  // the one that carried out the operation; 0: not known
+    std::uint8_t algorithm = 0;  // the algorithm that was used; 0: not known
     State state = State::none;
-    std::uint64_t tag = 0;  // of a transfer
-    Time issued = 0;        // 0 if it started at once and completed soon
+    std::uint64_t tag = 0;  // only for a transfer
+    Time issued = 0;        // 0 if the operation started at once and completed soon
     Time started = 0;
     Time ended = 0;
   };

@@ -48,9 +48,9 @@ class Recorded {
   virtual std::vector<Waiting> waiting() const = 0;
 };
 
-// `Recorder` is the flight recorder of a rank: when a user asks or a communicator fails, it writes the last
-// operations of all its communicators as JSON (docs/debugging.md). It reads them from the communicators'
-// histories.
+// `Recorder` is the flight recorder of a rank. It writes the last operations of all communicators
+// as JSON when a user asks for them, or when a communicator fails (docs/debugging.md). It reads
+// them from the communicators' histories.
 class Recorder {
  public:
   Recorder(Driver& driver, const Mesh& mesh) : driver_(driver), mesh_(mesh) {}
@@ -58,12 +58,12 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
 
   // Must be called before there are communicators. `dump` is a pattern (core/file_pattern.h) for the name of
-  // the file that a failure writes. If it is empty, failures write no file.
+  // the file that a failure writes. If `dump` is empty, failures write no file.
   void configure(std::string version, std::string job, std::string dump);
 
-  // Starts a trace, which must outlive this recorder. This, too, must be called before there are
-  // communicators. `pattern` is a pattern for the name of the trace's file, like `dump`. When a communicator
-  // fails, the trace is flushed to that file.
+  // Starts a trace, which must outlive this recorder. This function, too, must be called before there are
+  // communicators. `pattern` is the pattern for the name of the trace's file. When a communicator fails, the
+  // trace is flushed to that file.
   Result<std::unique_ptr<Trace>> start_trace(const std::string& pattern);
 
   // Any thread may call these. A communicator must be removed before it is destroyed.
@@ -74,8 +74,8 @@ class Recorder {
   // each operation in flight waits for, and waits up to `limit` for the answer. Without an answer, the JSON
   // does not contain those ranks. The driving thread must not call this.
   std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
-  // Called when a communicator has failed. Writes the file, unless an earlier file already contains this
-  // failure. Only the driving thread may call this.
+  // Called when a communicator has failed. Writes the file, unless an earlier failure has already written a
+  // file with this communicator. Only the driving thread may call this.
   void on_failure(const Recorded& group, const Status& why);
   // Waits until the driving thread has answered the last question. Must be called before the driver is
   // destroyed.
@@ -104,7 +104,7 @@ class Recorder {
 
   // The driving thread takes this mutex, so no thread that holds it may wait for the driving thread.
   std::mutex mutex_;
-  std::map<const Recorded*, bool> groups_;  // the value says whether a file contains the group's failure
+  std::map<const Recorded*, bool> groups_;  // the value says whether a file contains the communicator
   std::mutex asking_;                       // one question at a time
   Question question_;
   bool asked_ = false;  // a question has not been answered yet

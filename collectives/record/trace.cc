@@ -26,7 +26,7 @@ namespace tutti {
 
 namespace {
 
-constexpr std::size_t most_events = 16 * 1024;  // between two writes
+constexpr std::size_t most_events = 16 * 1024;  // in the buffer between two writes
 constexpr std::chrono::milliseconds writing_interval{100};
 constexpr off_t longest_file = off_t{1} << 30;  // in bytes
 constexpr std::string_view end_of_file = "\n]\n";

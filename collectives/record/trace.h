@@ -11,10 +11,10 @@
 
 namespace tutti {
 
-// `Trace` writes the operations of a rank as Chrome trace events (docs/debugging.md), for Perfetto. Events go
-// into a buffer of fixed size, which a separate thread writes to the file several times a second. If the
-// buffer is full, further events are dropped, and the file says how many. After each write the file is valid
-// JSON, however the process ends.
+// `Trace` writes the operations of a rank as Chrome trace events (docs/debugging.md), for Perfetto.
+// Events go into a buffer of fixed size, which a separate thread writes to the file several times a
+// second. If the buffer is full, further events are dropped, and the file says how many. After each
+// write the file is valid JSON, even if the process is killed.
 //
 // In a forked child nothing is traced. Any thread may call these functions.
 class Trace {
@@ -41,7 +41,7 @@ class Trace {
     History::Time issued = 0;  // only if the operation could not start at once
     History::Time began = 0;
     History::Time ended = 0;
-    std::int64_t thread = 0;  // of a wait; `add` fills it in
+    std::int64_t thread = 0;  // only for a wait; `add` fills it in
   };
   void add(const Event& event);
   // Returns once all events so far are in the file.

@@ -25,8 +25,8 @@
 namespace tutti {
 
 // `GroupMemory` is the memory of one call of `Communicator::allocate`: a part for each rank. The ranks share
-// the memory. If they cannot share memory, or if it is memory of devices, there is only this rank's part. Any
-// thread may release it.
+// the memory. If they cannot share memory, or if the memory belongs to devices, this object has only this
+// rank's part. Any thread may release it.
 class GroupMemory {
  public:
   // Returns the size in bytes of a segment with a part of `parts[r]` bytes for each rank r.
@@ -65,13 +65,14 @@ class GroupMemory {
   AlignedBytes memory_;
   std::unique_ptr<AllocatedMemory> device_;
   std::vector<std::unique_ptr<RegisteredMemory>> registrations_;
-  std::atomic<std::uint32_t>* releases_ = nullptr;  // in the segment
-  std::atomic<bool> released_{false};  // by this rank; outside the segment, where others cannot change it
+  std::atomic<std::uint32_t>* releases_ = nullptr;  // counts the releases; lies in the segment
+  std::atomic<bool> released_{false};  // this rank has released it; not in the segment, where others could
+                                       // write
 };
 
 // `AllocationTable` holds the allocations of a group, by number. They stay mapped until all ranks have
-// released them, since another rank's vote may still refer to them. It is thread-safe, but only the driving
-// thread may call `add`, `drop_unused` and `clear`, since they may destroy a segment.
+// released them, since another rank's vote may still refer to them. The table is thread-safe, but only the
+// driving thread may call `add`, `drop_unused` and `clear`, since these may destroy a segment.
 class AllocationTable final : public Registry {
  public:
   // All ranks must add allocations in the same order, so that an allocation has the same number on all ranks.
@@ -108,8 +109,8 @@ static_assert(std::is_trivially_copyable_v<AllocationVote> && sizeof(AllocationV
 // A `Shortage` is a lack of memory on the host of a rank.
 struct Shortage {
   int rank;
-  std::uint64_t wanted;  // by the ranks on its host, or by those in its control group
-  std::uint64_t limit;   // what all of these ranks together may have
+  std::uint64_t wanted;  // the bytes that the ranks on its host, or in its control group, request
+  std::uint64_t limit;   // the bytes that all of these ranks together may have
 };
 // Returns the first shortage. The result depends only on values that all ranks know, so all ranks reach the
 // same decision.

@@ -24,7 +24,7 @@ class Arena {
   std::uint64_t largest() const;
 
  private:
-  std::map<std::uint64_t, std::uint64_t> holes_;  // offset -> bytes; no two of them touch
+  std::map<std::uint64_t, std::uint64_t> holes_;  // offset -> bytes; no two holes touch
 };
 
 }  // namespace tutti

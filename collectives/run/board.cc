@@ -29,8 +29,8 @@ Board::Board(std::unique_ptr<SharedSegment> segment, int rank, int size, std::ui
     : segment_(std::move(segment)), rank_(rank), size_(size), window_bytes_(window_bytes) {
   const auto p = static_cast<std::uint64_t>(size);
   std::byte* const memory = segment_->memory().data();
-  // All of these must start as zeros. New memory is zero. They must not be set here, since another rank may
-  // already be using the board.
+  // Everything on the board must start as zero, and new memory is zero. This constructor must not set
+  // anything, since another rank may already be using the board.
   head_ = std::launder(reinterpret_cast<Head*>(memory));
   asleep_ = std::launder(reinterpret_cast<std::atomic<std::uint32_t>*>(memory + sizeof(Head)));
   const std::uint64_t head = whole_pages(sizeof(Head) + p * sizeof(std::atomic<std::uint32_t>));

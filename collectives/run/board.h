@@ -40,9 +40,9 @@ namespace tutti {
 //
 // There are two cases. Either the waker's load sees the sleeper, and the waker rings the sleeper's bell. Or,
 // in the single total order of these accesses, the waker's store to `finished` precedes the sleeper's load of
-// it. Then the sleeper sees the signal: the waker's store is a release that follows the signal, and the
-// sleeper's load is an acquire. A rank that rings a sleeper's bell clears the sleeper's flag in `asleep`, so
-// the bell is rung once.
+// `finished`. Then the sleeper sees the signal: the waker's store is a release that follows the signal, and
+// the sleeper's load is an acquire. A rank that rings a sleeper's bell clears the sleeper's flag in `asleep`,
+// so the bell is rung once.
 //
 // Only the driving thread calls these functions.
 class Board {
@@ -75,9 +75,9 @@ class Board {
       call[0].store(words[0], std::memory_order_release);
       call[1].store(words[1], std::memory_order_release);
     }
-    // Returns whether the slot shows the call `other`. It compares word by word, as the call was stored. (One
-    // load of both words would wait until both stores have reached the cache, which takes longer than the
-    // rest of the comparison.)
+    // Returns whether the slot shows the call `other`. The comparison goes word by word, just as the call was
+    // stored. (One load of both words would wait until both stores have reached the cache, which takes longer
+    // than the rest of the comparison.)
     bool calls(const Fingerprint& other) const {
       const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(other);
       const std::uint64_t differs = (call[0].load(std::memory_order_acquire) ^ words[0]) |
@@ -133,10 +133,10 @@ class Board {
   // Publishes that this rank has failed, and the reason. Only the first call has an effect.
   void fail(const Status& why);
   // Returns the failure of the lowest rank that has failed, not counting this rank. Returns ok if there is
-  // none, or if no rank has failed since the last call that returned a failure. So several calls may return
-  // the same failure.
+  // none, or if no rank has failed since the last call that returned a failure. Several calls may return the
+  // same failure.
   Status heard();
-  // Returns whether any rank has failed, this one included.
+  // Returns whether any rank has failed, including this rank.
   bool any_failed() const { return head_->failures.load() != 0; }
   // Returns whether `heard` has new failures to look for.
   bool unheard() const { return head_->failures.load() != heard_; }
@@ -158,8 +158,8 @@ class Board {
   };
   static_assert(sizeof(Area) == area_bytes);
   struct Head {
-    alignas(64) std::atomic<std::uint32_t> failures;  // ranks that have failed
-    alignas(64) std::atomic<std::uint32_t> sleeping;  // ranks between `sleep` and `wake`
+    alignas(64) std::atomic<std::uint32_t> failures;  // counts the ranks that have failed
+    alignas(64) std::atomic<std::uint32_t> sleeping;  // counts the ranks between `sleep` and `wake`
   };
 
   Area& area(int rank) const { return areas_[rank]; }

@@ -9,9 +9,9 @@
 
 namespace tutti {
 
-// `compute_step` executes a step that moves nothing between ranks: a copy, a reduce, a scale or a divide of
-// `count` elements, which are `bytes` bytes. `address` returns the address of an operand of the step, and is
-// called only for operands that the step has. Each executor determines addresses differently.
+// `compute_step` executes a step that moves nothing between ranks: a copy, a reduce, a scale or a divide. The
+// step has `count` elements, which take `bytes` bytes. `address` returns the address of an operand of the
+// step, and is called only for operands that the step has. Each executor determines addresses differently.
 template <class AnyStep, class Address>
 inline void compute_step(const AnyStep& step, std::size_t count, std::size_t bytes, const RunBinding& binding,
                          const Address& address) {

@@ -11,7 +11,7 @@ namespace tutti {
 
 struct RunBinding;
 
-// An `Execution` carries out one operation at a time: by messages or in shared memory, for example. Only the
+// An `Execution` carries out one operation at a time, for example by messages or in shared memory. Only the
 // driving thread calls it. It reports through its `RunBinding`.
 class Execution {
  public:

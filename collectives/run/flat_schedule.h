@@ -15,7 +15,8 @@ namespace tutti {
 class FlatSchedule {
  public:
   struct Place {
-    BufferId buffer = BufferId::input;  // `window`: the slots' payloads; `offset` counts from rank 0's
+    BufferId buffer = BufferId::input;  // `window`: the slots' payloads; `offset` counts from rank
+                                        // 0's payload
     std::size_t offset = 0;
   };
   struct Step {

@@ -43,8 +43,8 @@ void OffloadedExecution::issue(const Call& call, void* stream) {
 
 void OffloadedExecution::withdraw(const Status& why) { library_done(why); }
 
-// Runs on any thread. Must not touch the operation after posting the task: it may then have ended and be in
-// use again.
+// Runs on any thread. Must not touch the operation after posting the task: by then the operation
+// may have ended and may be in use for another call.
 void OffloadedExecution::library_done(const Status& status) {
   library_status_ = status;
   driver_->post(task_);
@@ -56,9 +56,9 @@ void OffloadedExecution::library_ended() {
   judge_library();
 }
 
-// Reports how the library's part has ended. If a library notices that calls differ, it knows only its own
-// parts of them. The witness knows the calls themselves, so a mismatch is reported only if the witness has
-// not found it.
+// Reports how the library's part has ended. A library that notices a mismatch knows only its own
+// parts of the calls, while the witness knows the calls themselves. So the library's mismatch is
+// reported only if the witness has not found one.
 void OffloadedExecution::judge_library() {
   const Status& status = library_status_;
   const bool is_mismatch = status.code() == Code::mismatch;
@@ -116,8 +116,8 @@ std::string_view OffloadedExecution::awaited_library() const {
   return library_over_ || witness_runs_ ? std::string_view() : std::string_view(library_->name);
 }
 
-// There may be no session yet: a communicator's first call can fail before the session is opened, and
-// `wait_on` can be called before that call has ended.
+// A communicator's first call can fail before the session is opened, and `wait_on` can be called
+// before that call has ended. So there may be no session yet.
 Result<StreamWait> OffloadedExecution::wait_on(void* stream) {
   if (library_ == nullptr) return Execution::wait_on(stream);
   if (!library_over_ && library_->session != nullptr) return library_->session->wait_on(call_, stream);

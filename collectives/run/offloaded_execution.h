@@ -18,11 +18,11 @@ namespace tutti {
 // A `Library` is one communicator's use of an offload.
 struct Library {
   Offload* offload = nullptr;
-  std::string name;  // of the offload
+  std::string name;  // the name of the offload
   std::string here;  // names this rank and the offload in errors: "rank 3 (host b, pid 4711): nccl"
   int world_rank = 0;
-  // Returns an error of the offload as the communicator reports it. If the error names no rank, this one gets
-  // the blame. If it names one, all ranks that report it use the same words.
+  // Returns an error of the offload as the communicator reports it. If `error` names no rank, the result
+  // blames this rank. If `error` names a rank, all ranks that report the error use the same words.
   Status blamed(const std::string& what, const Status& error) const;
   std::unique_ptr<OffloadSession> session;
   std::atomic<bool> is_open{false};  // once it is true, `session` does not change

@@ -19,8 +19,8 @@ struct RunBinding {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
   Reducer reducer;
-  double factor = 1.0;      // of a premultiplied sum
-  std::size_t divisor = 1;  // of an average
+  double factor = 1.0;      // for a premultiplied sum
+  std::size_t divisor = 1;  // for an average
   std::uint32_t context = 0;
   std::uint64_t sequence = 0;
   Fingerprint call;

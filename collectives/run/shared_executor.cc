@@ -153,8 +153,8 @@ void SharedExecutor::count_votes() {
   const bool registered = vote_.is_unanimous(*board_, number_, first_->binding->call,
                                              {first_->input_bytes, first_->output_bytes});
   if (registered && first_->registered == nullptr) {
-    // According to the votes, this rank's buffers are registered, but they are not. So a rank has changed the
-    // votes in shared memory.
+    // The votes say that this rank's buffers are registered, but these buffers are not. So another rank has
+    // changed the votes in shared memory.
     end(Status(Code::protocol_error, "the ranks' votes on registered memory have been changed"));
     return;
   }
@@ -309,8 +309,8 @@ bool SharedExecutor::patiently_arrived(int peer, std::uint32_t index) {
   return false;
 }
 
-// Ends the operation in progress. This may call `binding.finished`, which may destroy the run and submit
-// other runs.
+// Ends the operation in progress. This function may call `binding.finished`, which may destroy the run and
+// submit other runs.
 void SharedExecutor::end(const Status& status) {
   const RunBinding& binding = *first_->binding;
   if (streamed_) stream_fence();

@@ -25,13 +25,14 @@ struct SharedRun {
   const FlatSchedule* flat = nullptr;  // its flat form (see FlatSchedule), if it has one
   const RunBinding* binding = nullptr;
   bool passes_caches = false;  // outputs are written past the caches (non-temporal stores)
-  // Equal on all ranks. True if combining may fail; then no rank finishes before all ranks have combined.
+  // This is true, on all ranks, if combining may fail. In that case no rank finishes before all ranks have
+  // combined.
   bool agrees = false;
-  // Equal on all ranks. True if the ranks vote first; then they run `registered` if all buffers that other
-  // ranks access are registered.
+  // This is true, on all ranks, if the ranks vote first. After the vote they run `registered` if all buffers
+  // that other ranks access are registered.
   bool votes = false;
   const Schedule* registered = nullptr;
-  std::uint64_t input_bytes = 0;  // of each rank that has an input
+  std::uint64_t input_bytes = 0;  // the size of the input, on each rank that has an input
   std::uint64_t output_bytes = 0;
   SharedRun* next = nullptr;
 };
@@ -41,11 +42,11 @@ struct SharedRun {
 //
 // Some operations have a registered form, which reads and writes the other ranks' buffers in place. No rank
 // knows beforehand whether all ranks' buffers are registered, so such an operation starts with a vote. Every
-// rank publishes where its buffers lie and awaits the others' votes; then all run the same form.
+// rank publishes where its buffers lie and awaits the others' votes. Then all ranks run the same form.
 class SharedExecutor {
  public:
-  // `patient` means that each rank has a processor of its own, so it pays to poll for longer. `ranks` are the
-  // world ranks of the board's ranks. The caller keeps `ranks`, `mesh` and `registry` alive.
+  // `patient` means that no two ranks share a processor, so it pays to poll for longer. `ranks` are the world
+  // ranks of the board's ranks. The caller keeps `ranks`, `mesh` and `registry` alive.
   SharedExecutor(std::unique_ptr<Board> board, const Mesh& mesh, std::span<const int> ranks,
                  const Registry& registry, bool patient);
 
@@ -106,9 +107,10 @@ class SharedExecutor {
   void signal(std::uint32_t index);
   bool arrived(int peer, std::uint32_t index);
   bool patiently_arrived(int peer, std::uint32_t index);
-  // A patient rank polls for a signal `patient_looks` times before the driver may poll other sources, since
-  // most signals arrive within a few hundred nanoseconds. Only the first `eager_looks` polls follow each
-  // other without a pause, since each poll takes the cache line away from the peer that is about to write it.
+  // A patient rank polls for a signal `patient_looks` times before the driver may poll other
+  // sources, since most signals arrive within a few hundred nanoseconds. Only the first
+  // `eager_looks` polls follow each other without a pause. Each poll takes the cache line away from
+  // the peer, which is about to write it.
   static constexpr int eager_looks = 8;
   static constexpr int patient_looks = 96;
   bool seen(int peer, std::uint32_t index) const;
@@ -128,11 +130,11 @@ class SharedExecutor {
   const int next_;              // the rank whose calls this rank compares with its own
   SharedRun* first_ = nullptr;  // the operation in progress, and those that follow
   SharedRun* last_ = nullptr;
-  SharedRun halted_;                // queued by `halt` if no operation is queued; later ones wait behind it
+  SharedRun halted_;                // queued by `halt` if the queue is empty; later operations follow it
   SharedRun* submitted_ = nullptr;  // the run that `submit` is executing, if it has not completed
 
   Stage stage_ = Stage::idle;
-  std::uint64_t number_ = 0;  // of the operation in progress, or of the last one
+  std::uint64_t number_ = 0;  // the number of the operation in progress, or of the last one
   std::uint64_t registered_operations_ = 0;
   std::uint64_t windows_used_ = 0;  // the number of the last operation that moved data through the windows
   const Schedule* schedule_ = nullptr;
@@ -153,7 +155,7 @@ class SharedExecutor {
   bool asleep_ = false;
   RegistrationVote vote_;
   Scratch scratch_;
-  Buffers buffers_;  // of the schedule in progress; windows are not included
+  Buffers buffers_;  // input, output and scratch of the schedule in progress
 };
 
 }  // namespace tutti

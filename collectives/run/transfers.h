@@ -60,7 +60,7 @@ class Transfers final : public Execution {
   std::vector<Send> sends_;
   std::vector<Recv> recvs_;
   const RunBinding* binding_ = nullptr;
-  std::size_t open_ = 0;  // messages that have not ended; one more while this class must not report yet
+  std::size_t open_ = 0;  // messages that have not ended, plus one while this class must not report yet
   bool cancelled_ = false;
   Status why_;  // the first failure, or the reason for the cancellation
   Received received_;

@@ -18,9 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An experiment runs at least `fewest_rounds` times, even on slow networks or busy cores. Then it stops when
-// `patience` has passed or when it has run `most_rounds` times. The six experiments of a pair together take a
-// few milliseconds.
+// An experiment runs at least `fewest_rounds` times, even on slow networks or busy cores. After that it stops
+// when `patience` has passed or when it has run `most_rounds` times. The six experiments of a pair together
+// take a few milliseconds.
 constexpr std::chrono::microseconds patience{700};
 constexpr int fewest_rounds = 3;
 constexpr int most_rounds = 16;
@@ -28,8 +28,8 @@ constexpr int most_rounds = 16;
 // The second factor is far larger, since networks differ much more than hosts do.
 constexpr double factor_within = 20;
 constexpr double factor_between = 1e6;
-// A rank that polls is on its core all the time, apart from short interruptions. If it is on the core for
-// less than this share of the time, it sleeps while it waits.
+// A rank that polls is on its core all the time, apart from short interruptions. A rank that is on
+// its core for less than this share of the time sleeps while it waits.
 constexpr double share_of_pollers = 0.75;
 constexpr std::size_t burst_length = 16;
 constexpr std::size_t small = 8;
@@ -49,12 +49,12 @@ double core_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// A `Span` is how long something takes, and for how long of that this thread runs on a core.
+// A `Span` says how long something takes, and for how much of that time this thread runs on a core.
 struct Span {
   double seconds = std::numeric_limits<double>::infinity();
   double core = std::numeric_limits<double>::infinity();
-  // Returns whether this rank sleeps while it waits for the other one. Only then does `core` say how much
-  // work it has.
+  // Returns whether this rank sleeps while it waits for the other one. If it does not sleep, `core`
+  // includes the waiting, and does not say how much work the rank has.
   bool sleeps() const { return core < share_of_pollers * seconds; }
 };
 
@@ -92,7 +92,7 @@ class Pair {
   // received the request.
   std::vector<Transfer> trade(std::size_t bytes) { return {receiving(bytes), sending(bytes, payload)}; }
 
-  // Returns the least times of several rounds. This is how long a round takes when nothing disturbs it.
+  // Returns the shortest times of several rounds: the times of a round that nothing disturbs.
   template <class Round>
   Span best_of(Round round) {
     Span best;
@@ -106,7 +106,7 @@ class Pair {
     }
     return best;
   }
-  // Returns a round trip. Each rank sends one message and receives one.
+  // Returns the times of a round trip, in which each rank sends one message and receives one.
   Span round_trip(std::size_t bytes) {
     return best_of([&] { run({sending(bytes, answer), receiving(bytes)}); });
   }
@@ -128,8 +128,8 @@ LinkCost Pair::lead() {
     run(legs);
   });
   link.gap = (burst.seconds - 2 * link.alpha) / (burst_length - 1);
-  // This exchanges single messages, as most collectives do. In a burst, a rank would wake up only once for
-  // all messages, and `busy` would be too low.
+  // This measurement exchanges single messages, as most collectives do. In a burst, a rank would wake up only
+  // once for all messages, and `busy` would be too low.
   const Span traded_small = best_of([&] {
     run({sending(small, trade_small)});
     run(trade(small));
@@ -264,8 +264,8 @@ CostModel agree_on_costs(Communicator& communicator, const Topology& topology, c
   communicator.broadcast(Buffer(bytes.data(), bytes.size(), DataType::uint8), 0, {.algorithm = "binomial"})
       .wait();
   std::memcpy(&model, bytes.data(), sizeof model);
-  // All ranks received the same costs, so all of them fail here. A rank must not use costs of its own in
-  // their place: ranks could then choose different algorithms.
+  // All ranks received the same costs, so all of them fail here. No rank may use its own costs instead, since
+  // ranks could then choose different algorithms.
   if (!is_possible(model)) {
     throw Error(
         Status(Code::protocol_error, "rank 0 sent impossible costs of messages: " + describe(model), 0));

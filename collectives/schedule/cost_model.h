@@ -30,12 +30,12 @@ struct CostModel {
   LinkCost far;            // between hosts; the ranks of a host share its port to other hosts
   double gamma = 0.1e-9;   // core seconds per byte combined or copied
   double signal = 0.3e-6;  // seconds until a rank that shares memory sees another rank's signal
-  // The cost of a byte is multiplied by this if all ranks send to distant ranks at once, instead of to their
-  // neighbours. Then messages that are due at the same time compete for the ports.
+  // The cost of a byte is multiplied by this factor if all ranks send to distant ranks at once, instead of to
+  // their neighbours. In that case messages that are due at the same time compete for the ports.
   double congestion = 1.15;
   std::uint64_t eager = UINT64_MAX;  // messages up to this size are sent eagerly
-  int cores = 0;                     // of a host; 0: at least one per rank
-  int hosts_per_machine = 1;         // so many hosts share these cores: containers on one machine
+  int cores = 0;                     // the cores of a host; 0: at least one per rank
+  int hosts_per_machine = 1;         // hosts that share these cores, such as containers
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 

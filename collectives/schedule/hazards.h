@@ -24,7 +24,7 @@ class AccessHistory {
     std::uint32_t writer = nobody;
     std::vector<std::uint32_t> readers;
   };
-  using Intervals = std::map<std::uint64_t, Interval>;  // by where they begin
+  using Intervals = std::map<std::uint64_t, Interval>;  // the key is where the interval begins
 
   void split(std::uint64_t at);
 

@@ -34,32 +34,34 @@ struct Problem {
   bool commutative = true;
   bool average = false;        // divide at the end
   bool premultiplied = false;  // scale at the start
-  // True if combining may fail (only a user's operation can fail). Then no rank finishes the collective
-  // before all ranks have combined.
+  // This is true if combining may fail (only a user's operation can fail). In that case no rank finishes the
+  // collective before all ranks have combined.
   bool agrees = false;
-  // True if the operation is in place. all_reduce, reduce (root), broadcast, scan, exscan, all_to_all(_v):
-  // input is output. all_gather(_v), gather(_v) (root): input is the rank's own block of output.
-  // reduce_scatter(_v), scatter(_v) (root): output is the rank's own block of input, and the other blocks
-  // keep their values. Whether an operation is in place changes only local steps, never messages.
+  // This is true if the operation is in place. In all_reduce, reduce (root), broadcast, scan, exscan and
+  // all_to_all(_v), the input and the output are the same buffer. In all_gather(_v) and gather(_v) (root),
+  // the input is the rank's own block of the output. In reduce_scatter(_v) and scatter(_v) (root), the output
+  // is the rank's own block of the input, and the other blocks keep their values. In place, only local steps
+  // are different; the messages are the same.
   bool in_place = false;
-  // all_gather_v (output), reduce_scatter_v (input): the counts of every rank, known to all. gather_v
-  // (output), scatter_v (input): at the root the counts of every rank; elsewhere a single entry, this rank's
-  // own count. all_to_all_v: the counts that this rank sends to each rank, and receives from each.
+  // These are the counts of the _v kinds. In all_gather_v (output) and reduce_scatter_v (input),
+  // all ranks know the counts of every rank. In gather_v (output) and scatter_v (input), the root
+  // has the counts of every rank. Any other rank has a single entry, its own count. In
+  // all_to_all_v, they are the counts that this rank sends to each rank, and receives from each.
   std::span<const std::uint64_t> input_counts = {};
   std::span<const std::uint64_t> output_counts = {};
   // This is the size in bytes of each rank's window if all ranks share memory; otherwise 0. The ranks agree
   // on it at init.
   std::uint64_t window_bytes = 0;
-  // True if the inputs and outputs of all ranks are memory that all of them may read and write
-  // (`Communicator::allocate`). The ranks find this out by a vote (see SharedExecutor).
+  // This is true if the inputs and outputs of all ranks are memory that all of them may read and
+  // write (`Communicator::allocate`). The ranks find this out by a vote (see SharedExecutor).
   bool registered = false;
-  // Says which ranks share a host; null if all of them do. All ranks agree on it. It must outlive the
-  // problem.
+  // Says which ranks share a host, or null if all of them do. The topology is equal on all ranks, and must
+  // outlive the problem.
   const Topology* topology = nullptr;
 };
 
-// Returns whether one schedule serves both problems. It does if they are equal, including the counts that
-// their spans refer to.
+// Returns whether one schedule serves both problems. It does if the problems are equal, including the counts
+// that their spans refer to.
 bool same_schedule(const Problem& a, const Problem& b);
 
 // `Tuning` holds the knobs of an algorithm. They are equal on all ranks.
@@ -75,8 +77,9 @@ std::uint64_t output_count(const Problem& problem);
 // Returns whether outputs should be written past the caches (core/stream_copy.h). That is faster if the
 // buffers of all ranks together are large.
 bool passes_caches(const Problem& problem);
-// Returns where this rank's own block starts in the buffer that holds a block for every rank (all_gather,
-// gather, reduce_scatter, scatter and their _v forms); 0 for other kinds.
+// Returns where this rank's own block starts in the buffer that holds a block for every rank. Such
+// a buffer exists in all_gather, gather, reduce_scatter, scatter and their _v forms. Returns 0 for
+// other kinds.
 std::uint64_t own_block_offset(const Problem& problem);
 
 }  // namespace tutti

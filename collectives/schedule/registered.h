@@ -7,8 +7,9 @@
 
 namespace tutti {
 
-// A `Place` is the position of a rank's buffer in memory that the group has registered: the allocation
-// (counted from 1; 0: none), the offset from the start of that rank's part of the allocation, and the length.
+// A `Place` is the position of a rank's buffer in memory that the group has registered.
+// `allocation` counts from 1; it is 0 if the buffer is not registered. `offset` counts from the
+// start of that rank's part of the allocation.
 struct Place {
   std::uint64_t allocation = 0;
   std::uint64_t offset = 0;

@@ -19,8 +19,8 @@ inline constexpr std::int32_t everyone = -2;
 
 // A `Slice` is `count` elements from element `offset` of a buffer. The buffer is this rank's own unless
 // `owner` is a rank. The buffer of another rank must be a window, or memory that its owner has registered.
-// The output of a reduce may belong to `everyone`. Then each element of the result is written to the outputs
-// of all ranks, which must all be registered.
+// The output of a reduce may belong to `everyone`. In that case each element of the result is written to the
+// outputs of all ranks, which must all be registered.
 struct Slice {
   BufferId buffer = BufferId::input;
   std::uint64_t offset = 0;

@@ -96,7 +96,7 @@ class ScheduleBuilder {
   std::unique_ptr<Hazards> hazards_;
   std::unordered_map<int, std::uint32_t> sent_, received_;  // messages numbered so far, by peer
   std::optional<Slice> input_, output_;                     // where `input` and `output` were redirected to
-  std::span<const int> ranks_;        // of the part that is being emitted; empty outside of parts
+  std::span<const int> ranks_;        // the ranks of the part that is being emitted; empty outside of parts
   std::uint32_t window_ = 0;          // 0: no limit
   std::vector<std::uint32_t> sends_;  // the steps that send, since the limit was set
   std::vector<std::uint32_t> receives_;

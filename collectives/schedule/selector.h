@@ -16,8 +16,9 @@ struct Choice {
   double seconds = 0;  // estimated by the cost model
 };
 
-// `Selector` chooses the algorithm with the least estimated cost among those that apply. The choice depends
-// only on values that all ranks agree on, so all ranks make the same choice.
+// `Selector` chooses an algorithm for a problem: an override, or else the algorithm with the least estimated
+// cost. Algorithms for ranks that share memory are preferred to all others. The choice depends only on values
+// that all ranks agree on, so all ranks make the same choice.
 class Selector {
  public:
   // `overrides` is the text of TUTTI_ALGORITHM, such as "all_reduce:ring,broadcast:binomial". If it contains
@@ -27,8 +28,8 @@ class Selector {
   // Returns the algorithm with the id `algorithm_id`, or invalid_argument if it does not apply. If the id is
   // 0, returns the first override that applies, or if no override applies, the best algorithm.
   Result<Choice> choose(const Problem& problem, std::uint8_t algorithm_id = 0) const;
-  // Returns all algorithms that apply, each with its best tuning. Those for ranks that share memory come
-  // before the others, and in either group the cheapest comes first.
+  // Returns all algorithms that apply, each with its best tuning. Algorithms for ranks that share memory come
+  // before the others. In either group the cheapest algorithm comes first.
   std::vector<Choice> rank(const Problem& problem) const;
   const CostModel& model() const { return model_; }
 

@@ -10,8 +10,8 @@
 namespace tutti {
 namespace {
 
-// A packet of a TCP connection carries this many bytes over the loopback interface, whose packets have at
-// most 65,535 bytes, and over Ethernet, whose packets have 1500. 52 of them are headers.
+// These are the bytes that a packet of a TCP connection carries. A packet has at most 65,535 bytes
+// on the loopback interface, and 1500 on Ethernet. The headers take 52 of them.
 constexpr double near_packet = 65483;
 constexpr double far_packet = 1448;
 
@@ -21,7 +21,8 @@ struct Ports {
   double in = 0;
 };
 
-// `Cores` has the time from which each core of a machine is free. It is empty if there is one for every rank.
+// `Cores` has the time from which each core of a machine is free. The list is empty if no two ranks share a
+// core.
 using Cores = std::vector<double>;
 
 struct Host {
@@ -54,8 +55,8 @@ struct Event {
   }
 };
 
-// A `Meeting` is the state of a message that only one side has reached: the receiver has waited since `time`,
-// or the message arrived at `time`.
+// A `Meeting` is the state of a message that only one side has reached. Either the receiver has
+// waited since `time`, or the message arrived at `time`.
 struct Meeting {
   double time;
   std::uint32_t receive;
@@ -149,10 +150,10 @@ class SimulatedRun {
     waiting.erase(meeting);
   }
 
-  // Returns how long a message of n bytes keeps a core busy at one end. If an earlier message of the same
-  // sender to the same receiver is not over, small messages travel together, as many as fit into a packet,
-  // and a rank is woken once for each packet. The messages of a burst follow each other after `gap`, in which
-  // both ends do their work.
+  // Returns how long a message of n bytes keeps a core busy at one end. Small messages travel together while
+  // an earlier message of the same sender to the same receiver is under way. Each packet carries as many of
+  // them as fit, and a rank is woken once for each packet. The messages of a burst follow each other at
+  // intervals of `gap`, and each interval includes the work of both ends.
   double work_of(double n, bool within, bool follows_another) const {
     const LinkCost& link = within ? model_.near : model_.far;
     const double together = link.gap / 2 + link.busy * n / (within ? near_packet : far_packet);
@@ -283,7 +284,7 @@ class SimulatedRun {
   std::vector<std::uint64_t> sent_bytes_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t order_ = 0;
-  // This has, for each sender and receiver, how many messages the receiver has not taken in yet.
+  // This counts, for each sender and receiver, the messages that the receiver has not taken in yet.
   std::unordered_map<std::uint64_t, int> under_way_;
   Simulation result_;
 };

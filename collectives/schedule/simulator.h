@@ -9,8 +9,8 @@ namespace tutti {
 // A `Simulation` is the result of running a collective on a model machine.
 struct Simulation {
   double seconds = 0;                // until the last rank has finished; per repetition
-  std::uint64_t messages = 0;        // of all ranks
-  std::uint64_t bytes = 0;           // of all ranks
+  std::uint64_t messages = 0;        // sent by all ranks
+  std::uint64_t bytes = 0;           // sent by all ranks
   std::uint64_t max_rank_bytes = 0;  // sent by the busiest rank
   std::uint64_t max_host_bytes = 0;  // sent to other hosts by the busiest host
 };

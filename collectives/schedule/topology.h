@@ -36,7 +36,7 @@ class Topology {
   std::vector<int> host_of_;
   std::vector<int> place_of_;
   std::vector<int> members_;        // grouped by host
-  std::vector<std::size_t> first_;  // where each host's ranks begin in `members_`, and the end
+  std::vector<std::size_t> first_;  // where each host's ranks begin in `members_`; last, its size
   int fewest_ = 0;
   int most_ = 0;
   bool regular_ = false;
@@ -46,8 +46,8 @@ class Topology {
 // (of the running kernel) and the same network namespace.
 std::vector<int> hosts_of(std::span<const PeerInfo> peers);
 
-// Returns the largest number of hosts that share a kernel, and so the cores of a machine. It is 1 unless
-// containers have networks of their own.
+// Returns the largest number of hosts that share a kernel, and therefore share the cores of a machine. It is
+// 1 unless the ranks run in containers that have separate networks.
 int hosts_per_machine(std::span<const PeerInfo> peers);
 
 }  // namespace tutti

@@ -5,9 +5,9 @@
 namespace tutti::liveness {
 namespace {
 
-// The newline reveals a gateway that translates line ends. On one host, a socket that connects to a port
-// without a listener may be connected to itself. It must not take its own hello for an answer, so the two
-// have different magic numbers.
+// The newline at the end of each text reveals a gateway that translates line ends. On one host, a socket that
+// connects to a port without a listener may be connected to itself. Such a socket must not take its own hello
+// for an answer, so hellos and answers begin with different magic numbers.
 constexpr std::string_view hello_magic = "tuttic?\n";
 constexpr std::string_view answer_magic = "tuttic!\n";
 constexpr std::string_view frame_magic = "ttc\n";

@@ -26,12 +26,6 @@ using liveness::Overlay;
 
 namespace {
 
-std::uint64_t random_number() {
-  std::uint64_t number = 0;
-  fill_random({reinterpret_cast<unsigned char*>(&number), sizeof number});
-  return number;
-}
-
 int milliseconds_until(Clock::time_point when) {
   if (when == Clock::time_point::max()) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(when - Clock::now()).count();

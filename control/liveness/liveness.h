@@ -40,8 +40,9 @@ class Liveness final : public ControlPlane {
   void meet(int rank, std::vector<PeerInfo> peers);
   // Waits until this rank is linked with all its neighbours that are still alive. It returns `timeout` if
   // that has not happened by the deadline. The error's message says which rank could not be reached, at which
-  // address, and why. The function returns at once if waiting is useless: `resource_exhausted` if descriptors
-  // have run out, `unauthenticated` if this rank or a neighbour could not prove its identity.
+  // address, and why. The function returns at once when waiting is useless. It then returns
+  // `resource_exhausted` if descriptors have run out, or `unauthenticated` if this rank or a neighbour could
+  // not prove its identity.
   Status wait_linked(Deadline deadline);
 
   void start(ControlEvents& events) override;

@@ -12,10 +12,10 @@ namespace tutti::liveness {
 namespace {
 
 // A routed note may circulate while the ring changes, and so may a published note whose key has been
-// forgotten. This limits how many ranks pass a note on.
+// forgotten. This constant limits how many ranks pass a note on.
 constexpr std::uint8_t most_hops = 64;
-// This limits how many keys of published notes are remembered, to recognise copies of these notes. If all
-// communicators of a world fail at once, there is a note for each of them.
+// This constant limits how many keys of published notes are remembered. The keys serve to recognise copies of
+// these notes. If all communicators of a world fail at once, there is a note for each of them.
 constexpr std::size_t most_keys = 65536;
 // A neighbour has at least this long for the first connection, even if `limit` is shorter, since ranks start
 // at different times.
@@ -26,8 +26,8 @@ constexpr std::chrono::seconds others_turn{1};
 // A rank that leaves waits at most this long for its neighbours to receive its goodbye.
 constexpr std::chrono::milliseconds goodbye_limit{500};
 constexpr int heartbeats_per_limit = 4;
-// At most this many new connections may be open before they have said hello. A rank has few neighbours, so
-// there is room for all of them.
+// At most this many connections that have not said hello yet may be open. A rank has few neighbours, so there
+// is room for all of them.
 constexpr std::size_t most_strangers = 64;
 
 // This is the finaliser of splitmix64 (Steele, Lea, Flood 2014).
@@ -73,7 +73,8 @@ void Overlay::start(Clock::time_point now) {
   mend(now, now);
 }
 
-// Makes a contact for each neighbour on the ring that has none yet. The lower rank of a pair connects first.
+// Makes a contact for each neighbour on the ring that has no contact yet. The lower rank of a pair connects
+// first.
 void Overlay::mend(Clock::time_point connect_at, Clock::time_point patience_from) {
   for (const int rank : neighbours(here_, options_.rank)) {
     const auto [entry, added] = contacts_.try_emplace(rank);
@@ -248,7 +249,7 @@ void Overlay::on_left(int rank, int from) {
   events_.on_left(rank);
 }
 
-// Ends all connections: the others have given this rank up, and must not receive any more frames from it.
+// Ends all connections: the other ranks have given this rank up, and must receive no more frames from it.
 void Overlay::fence(const std::string& why) {
   fenced_ = true;
   contacts_.clear();

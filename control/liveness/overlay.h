@@ -46,9 +46,9 @@ struct OverlayOptions {
 //
 // A neighbour (ring.h) whose connection ends without a goodbye, or whose process has ended, is suspected. If
 // no rank reports the reason within the grace period, the neighbour counts as lost. A neighbour that has been
-// silent for `OverlayOptions::limit` counts as lost without a grace period. A rank that finds another one
-// lost tells all its neighbours, which tell theirs. The lost rank is notified too: if it is still alive, it
-// learns that it was given up. Then the ring closes around the gap.
+// silent for `OverlayOptions::limit` counts as lost without a grace period. A rank that finds another rank
+// lost tells all its neighbours, which tell their neighbours. The lost rank is notified too: if it is still
+// alive, it learns that it was given up. Then the ring closes around the gap.
 class Overlay final : public meeting::Port {
  public:
   Overlay(OverlayOptions options, Descriptor listener, ControlEvents& events);
@@ -57,17 +57,18 @@ class Overlay final : public meeting::Port {
   void collect(std::vector<pollfd>& waits);
   Clock::time_point next() const;
   void run(const std::vector<pollfd>& ready, Clock::time_point now);
-  // Returns ok if every neighbour is linked or gone. Otherwise it says why a neighbour is not linked:
-  // `timeout`, with the neighbour's address and the error of the last attempt; `unauthenticated` if one of
-  // the two ranks could not prove its identity; `resource_exhausted` if descriptors have run out.
+  // Returns ok if every neighbour is linked or gone. Otherwise it says why a neighbour is not
+  // linked. `unauthenticated` means that one of the two ranks could not prove its identity.
+  // `resource_exhausted` means that descriptors have run out. In all other cases the code is
+  // `timeout`, and the message has the neighbour's address and the error of the last attempt.
   Status unlinked() const;
 
   void publish(std::uint32_t topic, std::uint64_t key, std::string body);
   void send(int target, std::uint32_t topic, std::string body);
   void give_up(int rank, const Status& why);
   void set_generation(std::uint32_t generation) { generation_ = generation; }
-  // Says goodbye. Then `over` becomes true once all neighbours have received the goodbye, or after half a
-  // second.
+  // Says goodbye. `over` becomes true once all neighbours have received the goodbye, or after half a second
+  // at the latest.
   void leave(Clock::time_point now);
   bool over(Clock::time_point now) const;
 
@@ -90,7 +91,7 @@ class Overlay final : public meeting::Port {
     Clock::time_point next_try = never;
     Clock::time_point judged = never;  // the time at which a suspected contact counts as lost
     std::string evidence;
-    Status refusal;  // of the last attempt that failed because one side could not prove its identity
+    Status refusal;  // the last failure to prove an identity, on either side
     int refusals = 0;
     Backoff backoff = between_refusals;
     int rejections = 0;
@@ -123,7 +124,7 @@ class Overlay final : public meeting::Port {
   Frame frame(FrameKind kind) const;
   std::string unreached(int rank, const Contact& contact) const;
 
-  // overlay_strangers.cc has the functions of the port where others connect.
+  // overlay_strangers.cc has the functions of the port where other processes connect.
   std::size_t hello_bytes() const override { return liveness::hello_bytes; }
   bool begins_like_hello(std::span<const std::byte> bytes) const override;
   std::optional<std::uint32_t> claimed_rank(std::span<const std::byte> hello) const override;
@@ -149,7 +150,7 @@ class Overlay final : public meeting::Port {
   std::string describe(int rank) const { return options_.peers[static_cast<std::size_t>(rank)].describe(); }
 
   const OverlayOptions options_;
-  const std::chrono::nanoseconds interval_;  // between heartbeats
+  const std::chrono::nanoseconds interval_;  // the time between two heartbeats
   PollLoop loop_;
   std::unique_ptr<meeting::Listener> listener_;  // null once this rank is fenced
   ControlEvents& events_;
@@ -159,7 +160,7 @@ class Overlay final : public meeting::Port {
   std::vector<int> here_;  // ascending
   std::map<int, Contact> contacts_;
   std::list<Closing> closing_;
-  std::deque<Lost> losses_;  // told to new neighbours
+  std::deque<Lost> losses_;  // this rank reports them to new neighbours
   std::unordered_set<std::uint64_t> known_keys_;
   std::deque<std::uint64_t> key_order_;
   std::vector<int> waiting_;           // the rank that each descriptor of `collect` belongs to

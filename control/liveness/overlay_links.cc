@@ -83,7 +83,8 @@ void Overlay::run(const std::vector<pollfd>& ready, Clock::time_point now) {
 }
 
 // If ranks have begun to leave, a new neighbour that was never linked has probably left as well. Its goodbye
-// is on its way through its older neighbours, which also notice it if it has failed instead.
+// is on its way through its older neighbours. If the new neighbour has failed instead, its older neighbours
+// notice the failure.
 void Overlay::process_ended(Contact& contact, Clock::time_point now) {
   const bool was_linked = contact.heard != never;
   if (any_left_ && !was_linked) {
@@ -313,9 +314,9 @@ void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time
   contact.evidence = evidence;
 }
 
-// Sends the written bytes, and waits until the other side closes. If this side closed before it had read all
-// arrived bytes, the kernel would reset the connection, and the other side could lose the last bytes from
-// this side.
+// Sends the written bytes, and waits until the other side closes. This side must first read all
+// bytes that have arrived. Otherwise the kernel would reset the connection when this side closes,
+// and the other side could lose the last bytes.
 void Overlay::close_after(std::unique_ptr<Stream> stream) {
   stream->finish();
   stream->flush();

@@ -6,12 +6,12 @@
 #include "control/liveness/overlay.h"
 #include "transport/meeting/crossing.h"
 
-// This file answers connections that others make to this rank.
+// This file answers connections that other processes make to this rank.
 namespace tutti::liveness {
 namespace {
 
-// A connection that is turned away stays open until the other side has received the reason. If this many are
-// already closing, a further one is closed at once.
+// A connection that is turned away stays open until the other side has received the reason. If this many
+// connections are already closing, a further connection is closed at once.
 constexpr std::size_t most_closing = 64;
 
 std::string_view text_of(std::span<const std::byte> bytes) {

@@ -12,12 +12,11 @@
 #include "core/security/guard.h"
 #include "transport/meeting/connection.h"
 
-// This file has the connections of the control plane. Nothing here blocks. All sockets are close-on-exec, and
-// a forked child has /dev/null in their place.
 namespace tutti::liveness {
 
-// A `Stream` is a TCP connection with its unsent and received bytes. No byte passes before its guard has let
-// the connection through.
+// A `Stream` is a TCP connection of the control plane, with its unsent and received bytes. No byte passes
+// before the guard has let the connection through. No function blocks. All sockets are close-on-exec, and a
+// forked child has /dev/null in their place.
 class Stream {
  public:
   // Makes a stream whose socket is connecting. `error` is the errno value of an attempt that has failed

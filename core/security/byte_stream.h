@@ -9,11 +9,11 @@
 
 namespace tutti::security {
 
-// A `ByteStream` reads and writes a connected socket that its caller owns: directly or, after `encrypt`,
+// A `ByteStream` reads and writes a connected socket that its caller owns. After `encrypt`, it does so
 // through TLS. It never blocks and never raises SIGPIPE.
 //
 // Every call returns how many bytes it moved, or zero with an error. The error is EAGAIN until the socket is
-// ready again, and EPIPE from a read if the other side has closed.
+// ready again. A read fails with EPIPE if the other side has closed the connection.
 class ByteStream {
  public:
   using Parts = std::span<const std::span<const std::byte>>;
@@ -24,7 +24,7 @@ class ByteStream {
   // Returns null if the stream is not encrypted.
   Tls* tls() const { return tls_.get(); }
   std::unique_ptr<Tls> take_tls() { return std::move(tls_); }
-  // Returns whether the stream holds received bytes. poll() does not report the socket as readable for these.
+  // Returns whether the stream holds received bytes. poll() does not report these bytes.
   bool has_pending() const { return tls_ != nullptr && tls_->has_pending(); }
 
   std::size_t read(int socket, std::span<std::byte> place, int& error);

@@ -7,9 +7,9 @@
 
 namespace tutti::security {
 
-// A `Crowd` is a set of strangers (connections that have not proved who they are) from one origin. An origin
-// is one IPv4 address, or one IPv6 network of 64 bits. Each origin has two crowds: the strangers that have
-// sent what a rank sends first (`has_begun`), and the rest.
+// A `Crowd` is a set of strangers (connections that have not proved who they are) from one origin.
+// An origin is one IPv4 address, or one IPv6 network of 64 bits. Each origin has two crowds: the
+// strangers that have sent the bytes with which a rank begins (`has_begun`), and the rest.
 struct Crowd {
   std::uint64_t origin = 0;
   bool has_begun = false;
@@ -21,11 +21,11 @@ struct Crowd {
 // Returns the origin of a connection, for `Crowd::origin`.
 std::uint64_t origin_of(int socket);
 
-// Returns the stranger to close when there are too many: the oldest one of the largest crowd. So a crowd
-// displaces only its own members. A rank on another host stays, even if it takes some round trips to prove
-// its identity. If many strangers connect from a rank's own host, the rank is safe from them once it has sent
-// its first bytes (`has_begun`), unless they have sent such bytes, too. `oldest_first` is not empty.
-// `crowd_of(stranger)` returns the crowd of a stranger.
+// Returns the stranger to close when there are too many: the oldest one of the largest crowd. A crowd that
+// grows therefore displaces only its own members. It does not displace a rank on another host, even if that
+// rank needs several round trips to prove its identity. Strangers on a rank's own host cannot displace the
+// rank once it has sent its first bytes (`has_begun`), unless they have sent such bytes, too. `oldest_first`
+// must not be empty. `crowd_of(stranger)` returns the crowd of a stranger.
 template <class Strangers, class CrowdOf>
 auto first_to_go(Strangers& oldest_first, CrowdOf crowd_of) {
   std::map<Crowd, std::size_t> sizes;

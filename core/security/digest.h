@@ -23,7 +23,7 @@ bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
 // Overwrites memory. The compiler cannot optimise this away.
 void wipe(std::span<std::byte> bytes);
 inline void wipe(std::span<char> text) { wipe(std::as_writable_bytes(text)); }
-// Fills `bytes` with random numbers of the system. Returns false if the system has none.
+// Fills `bytes` with random bytes from the system. Returns false if the system cannot provide them.
 bool fill_random(std::span<std::byte> bytes);
 
 }  // namespace tutti::security

@@ -235,7 +235,7 @@ void Guard::judge_notice(int socket) {
     case Verdict::not_meant:
       return fail(Code::unreachable, them() + " is not the process that was meant");
     default:
-      return fail(Code::protocol_error, them() + " gives an answer that makes no sense");
+      return fail(Code::protocol_error, them() + " gives an invalid answer");
   }
 }
 
@@ -359,7 +359,8 @@ std::string Guard::them() const {
   return (parties_.from == nobody ? "" : "a process that calls itself ") + name_of(parties_.from, peer_);
 }
 
-// The advice is only for tokens, which a user sets. An agent makes its secret itself.
+// The error contains advice only if the secret is a token, which a user sets. The secret of the service
+// `launch` is made by tutti itself.
 std::string Guard::other_token(int socket, const std::string& detail) const {
   const bool is_secret = parties_.service == Service::launch;
   const char* const or_else =

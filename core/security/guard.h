@@ -36,22 +36,22 @@ struct Parties {
 using CredentialsOf = std::function<SharedCredentials(std::uint32_t from)>;
 
 // A `Guard` authenticates a connection. It lets nothing through before both sides have proved that they
-// belong together: by TLS, or by a challenge-response that shows that they have the same token. The
-// challenge-response covers their roles, ranks, job and two fresh nonces (docs/protocol.md). A guard reads
-// its own messages, which have fixed sizes, and no byte after them. It works on stream and packet sockets,
-// and never blocks. The owner of the socket calls `advance` once it is connected, whenever it is ready, and
-// when time is up:
+// belong together. The proof is TLS, or a challenge-response which shows that both have the same token. The
+// challenge-response covers the roles and ranks of both sides, the job, and two fresh nonces
+// (docs/protocol.md). A guard reads its own messages, which have fixed sizes, and no byte after them. It
+// works on stream and packet sockets, and never blocks. The owner of the socket calls `advance` once the
+// socket is connected, whenever the socket is ready, and when time is up:
 //
 //   switch (guard.advance(socket)) {
 //     case Guard::State::reading:     // call again when the socket is readable
-//     case Guard::State::writing:     // ... writable
+//     case Guard::State::writing:     // call again when the socket is writable
 //     case Guard::State::done:        // both sides have proved who they are: continue
-//     case Guard::State::failed:      // close it; status() says why
+//     case Guard::State::failed:      // close the socket; status() says why
 //   }
 //
-// Without credentials a guard lets everything pass at once, except for a peer that expects a guard: the
-// accepting side refuses that peer and answers that there is no guard. Only one thread at a time may call a
-// guard.
+// Without credentials a guard lets everything pass at once, except for a peer that expects a guard.
+// The accepting side refuses such a peer, and answers that there is no guard. Only one thread at a
+// time may call a guard.
 class Guard {
  public:
   enum class State { reading, writing, done, failed };
@@ -69,16 +69,20 @@ class Guard {
 
   State advance(int socket);
 
-  // Returns the reason for a failure. `unauthenticated` (it names both addresses): one side asked for a proof
-  // that the other could not give. `timeout`, `peer_lost`: the time was up, or the connection ended.
-  // `protocol_error`: the other side speaks another protocol. `mismatch`: it has another version.
-  // `unreachable`: the connection was meant for another process.
+  // Returns the reason for a failure:
+  // - `unauthenticated`: one side asked for a proof that the other side could not give, or the two sides use
+  //   different modes. The message names both addresses.
+  // - `timeout`: the time was up.
+  // - `peer_lost`: the connection ended.
+  // - `protocol_error`: the other side speaks another protocol.
+  // - `mismatch`: the other side uses another version of this protocol.
+  // - `unreachable`: the connection was meant for another process.
   const Status& status() const { return status_; }
   // Returns, on the accepting side, which kind of failure it was. Processes that are refused for the same
   // reason get the same kind.
   Verdict verdict() const { return verdict_; }
-  // Returns whether the log should mention the failure: the other side speaks our protocol but does not
-  // belong to this job.
+  // Returns whether the log should mention the failure. It should if the other side speaks our protocol but
+  // does not belong to this job.
   bool is_noteworthy() const { return noteworthy_; }
   // Returns the rank that connected. It is only a claim until the guard is done. Without credentials the
   // number means nothing.
@@ -132,9 +136,10 @@ class Guard {
   std::string other_token(int socket, const std::string& detail = {}) const;
 
   SharedCredentials credentials_;
-  CredentialsOf credentials_of_;  // if each rank has its own
+  CredentialsOf credentials_of_;  // only if each rank has its own credentials
   Parties parties_;
-  std::string peer_;  // the other end's address, which the system forgets when the other end resets
+  std::string peer_;  // the other end's address, which the system forgets when the connection is
+                      // reset
   bool accepts_ = false;
   bool noteworthy_ = false;
   Verdict verdict_{};
@@ -152,7 +157,8 @@ class Guard {
 };
 
 // A side that connects without credentials may receive a guard's notice in place of the answer that it
-// expects. If `answer` begins with a notice, this returns the error to report; otherwise nothing.
+// expects. If `answer` begins with a notice, this function returns the error to report. Otherwise it returns
+// nothing.
 std::optional<Status> refusal_by_guard(std::span<const std::byte> answer, const std::string& who);
 
 }  // namespace tutti::security

@@ -9,8 +9,8 @@
 // This file implements the part of a guard that uses TLS.
 namespace tutti::security {
 
-// TLS allocates memory before it reads anything. So it starts only after the other side has sent the first
-// byte of a TLS handshake. Returns whether that byte has arrived.
+// TLS allocates memory before it reads anything. So the guard starts TLS only after the other side has sent
+// the first byte of a TLS handshake. Returns whether that byte has arrived.
 bool Guard::hears_tls(int socket) {
   constexpr std::byte handshake_record{22};
   std::byte first{};
@@ -18,7 +18,7 @@ bool Guard::hears_tls(int socket) {
   if (got != 1) {
     fail_system(got == 0 ? EPIPE : errno);
   } else if (first != handshake_record) {
-    fail(Code::protocol_error, "it does not speak TLS, as it announced");
+    fail(Code::protocol_error, "it announced TLS, but does not speak it");
   }
   return got == 1 && step_ != Step::broken;
 }

@@ -16,8 +16,8 @@
 //   proof:   32
 namespace tutti::security {
 
-// No text and no other protocol of tutti begins with the byte 0xd7, so the first byte alone identifies an
-// opening.
+// Only the messages of a guard begin with the byte 0xd7. No text and no other protocol of tutti does. So the
+// first byte that arrives shows whether the connecting side has a guard.
 inline constexpr std::array<unsigned char, 8> opening_magic = {0xd7, 't', 'u', 't', 't', 'i', '\r', '\n'};
 inline constexpr std::array<unsigned char, 8> notice_magic = {0xd7, 'T', 'U', 'T', 'T', 'I', '\r', '\n'};
 inline constexpr std::size_t body_offset = 32;
@@ -30,7 +30,7 @@ enum class Mode : std::uint8_t {
   tls_files = 3,  // TLS with certificates, and inside it proofs for this connection alone
 };
 
-// These name the side that makes a proof.
+// These words name the side that makes a proof.
 inline constexpr std::string_view connector = "connector";
 inline constexpr std::string_view acceptor = "acceptor";
 

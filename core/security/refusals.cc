@@ -5,7 +5,7 @@
 namespace tutti::security {
 namespace {
 
-constexpr int most_warnings = 10;  // of each kind
+constexpr int most_warnings = 10;  // for each kind of failure
 
 }  // namespace
 

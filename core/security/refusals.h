@@ -10,14 +10,14 @@ namespace tutti::security {
 
 // `Refusals` records the failures of a listener's guards. It logs them, but does not let strangers fill the
 // log. It remembers the last failure that may explain why a rank is missing. Each kind of failure has its own
-// limit of warnings, so that many processes without a token do not hide a process with a wrong token. Any
-// thread may call it.
+// limit of warnings. Therefore, even a large number of processes without a token cannot hide a process with a
+// wrong token. Any thread may call it.
 class Refusals {
  public:
   // Records a failure. `where` is "tcp" or "the store", for example.
   void add(const char* where, const Guard& guard);
-  // Returns the reason for the last refusal of a process that speaks our protocol, or an empty text if there
-  // was none.
+  // Returns the reason for the last refusal of a process that speaks our protocol but could not prove that it
+  // belongs to the job. Returns an empty text if there was no such refusal.
   std::string last() const;
 
  private:

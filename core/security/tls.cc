@@ -16,7 +16,7 @@ constexpr std::string_view identity = "tutti";
 
 int socket_of(BIO* bio) { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
 
-// This replaces OpenSSL's own socket BIO, which would raise SIGPIPE.
+// This function replaces OpenSSL's own socket BIO, which would raise SIGPIPE.
 int send_bytes(BIO* bio, const char* bytes, std::size_t count, std::size_t* sent) {
   BIO_clear_retry_flags(bio);
   const ssize_t result = ::send(socket_of(bio), bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -137,7 +137,7 @@ Tls::State Tls::judge(int& error) {
       proved && SSL_export_keying_material(ssl_, reinterpret_cast<unsigned char*>(channel_.data()),
                                            channel_.size(), label.data(), label.size(), nullptr, 0, 1) == 1;
   if (exported) return State::done;
-  reason_ = proved ? "it has no name for the connection" : "the key was not used";
+  reason_ = proved ? "OpenSSL could not derive the connection's identifier" : "the key was not used";
   error = EPROTO;
   return State::failed;
 }

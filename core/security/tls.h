@@ -22,7 +22,7 @@ class TlsContext {
  public:
   struct Options {
     // These name PEM files: our certificate (with its chain), its key, and the authorities that must have
-    // signed the other side's certificate. If they are empty, each connection uses a key of its own.
+    // signed the other side's certificate. If they are empty, each connection has its own key.
     std::string certificate, key, authority;
     // A connection's keys are renewed after this many bytes, since an AES-GCM key must not protect more than
     // some 300 GiB.
@@ -48,8 +48,8 @@ class TlsContext {
 
 // A `Tls` is one encrypted connection over a non-blocking stream socket, which it does not own. It never
 // blocks and never raises SIGPIPE. It may outlive its context. Only one thread at a time may call it. Errors
-// are errno values: EAGAIN; EPIPE if the other side has closed; EPROTO if the received bytes are not those
-// that the other side sent; or the socket's own errors.
+// are errno values. EPIPE means that the other side has closed the connection. EPROTO means that the received
+// bytes are not those that the other side sent. EAGAIN and all other values are the socket's own errors.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };
@@ -70,11 +70,11 @@ class Tls {
 
   // `read` and `write` return how many bytes they moved, or zero with an error.
   std::size_t read(std::span<std::byte> place, int& error);
-  // Writes the parts, one after the other. Bytes that it counts as written have been passed to the kernel.
-  // After EAGAIN, the parts of the next call must begin with the same bytes; more may follow.
+  // Writes the parts, one after the other. Bytes that `write` counts as written have been passed to the
+  // kernel. After EAGAIN, the parts of the next call must begin with the same bytes; more may follow.
   std::size_t write(std::span<const std::span<const std::byte>> parts, int& error);
-  // Returns whether this object holds bytes that it has read from the socket. poll() does not report the
-  // socket as readable for these.
+  // Returns whether this object holds bytes that it has read from the socket and not yet delivered. poll()
+  // does not report these bytes.
   bool has_pending() const;
 
  private:

@@ -47,8 +47,8 @@ Status load_files(SSL_CTX* context, const TlsContext::Options& options) {
   return {};
 }
 
-// Refuses every certificate, whichever authority has signed it: here the key from the token is the only
-// accepted proof.
+// Refuses every certificate, no matter which authority has signed it. Without certificates of our own, the
+// key from the token is the only accepted proof.
 int refuse_certificate(X509_STORE_CTX* chain, void*) {
   X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
   return 0;

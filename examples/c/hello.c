@@ -1,5 +1,5 @@
-/* This is the first example of most tutorials on message passing, in C: each rank sends a line of text to
- * rank 0, which prints all lines in rank order.
+/* This is the first example of most tutorials on message passing, in C. Each rank sends a line of
+ * text to rank 0, which prints all lines in rank order.
  *
  *   tutti run -n 4 -- hello_c
  *
@@ -25,13 +25,13 @@ int main(void) {
   char greeting[LONGEST_GREETING];
   tutti_comm* comm;
 
-  /* Blocks until all ranks have arrived; the environment gives this process its rank. */
+  /* tutti_init blocks until all ranks have arrived. The environment gives this process its rank. */
   check(tutti_init(NULL, &comm));
   const int rank = tutti_comm_rank(comm);
   const int size = tutti_comm_size(comm);
   snprintf(greeting, sizeof greeting, "Greetings from process %d of %d!", rank, size);
 
-  /* If the last argument, the work, is NULL, a call blocks until its operation has ended. */
+  /* A call blocks until its operation has ended if the last argument, the work, is NULL. */
   if (rank != 0) {
     check(tutti_send(comm, greeting, strlen(greeting) + 1, TUTTI_UINT8, 0, 0, NULL, NULL));
   } else {

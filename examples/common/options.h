@@ -13,12 +13,12 @@
 
 // `Options` is the command line of every example. The options have the names that PyTorch programs use:
 //   --rank R --world-size N --init-method URL --backend tutti
-// "--rank=0" means the same as "--rank 0". The backend "tutti" leaves the choice of transports to tutti; any
-// other backend is the name of a transport, such as "tcp". Options that are not given are read from the
-// environment, where `tutti run` and other launchers set them.
+// "--rank=0" means the same as "--rank 0". The backend "tutti" leaves the choice of transports to
+// tutti. Any other backend is the name of a transport, such as "tcp". Missing options are taken from the
+// environment variables that `tutti run` and other launchers set.
 class Options {
  public:
-  // `extra` has the names of further options that the example takes.
+  // `extra` holds the names of further options of the example.
   Options(int argc, char** argv, const std::vector<std::string>& extra = {}) {
     std::vector<std::string> known{"rank", "world-size", "init-method", "backend"};
     known.insert(known.end(), extra.begin(), extra.end());
@@ -37,8 +37,8 @@ class Options {
   std::string text(const std::string& name, const std::string& otherwise) const {
     return has(name) ? values_.at(name) : otherwise;
   }
-  // Returns the option's value as a number, which has the type of `otherwise`. Returns `otherwise` if the
-  // option is not given.
+  // Returns the option's value as a number of the same type as `otherwise`. Returns `otherwise` if
+  // the option is not given.
   template <class Number>
   Number number(const std::string& name, Number otherwise) const {
     if (!has(name)) return otherwise;

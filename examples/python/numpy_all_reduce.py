@@ -11,7 +11,7 @@ import numpy
 
 import tutti
 
-# Blocks until all processes have arrived.
+# `init` blocks until all processes have arrived.
 with tutti.init() as comm:
     mine = numpy.array([1, comm.rank, 10 * comm.rank], dtype="float32")
 
@@ -19,7 +19,7 @@ with tutti.init() as comm:
     sums = mine.copy()
     comm.all_reduce(sums).wait()
 
-    # Out of place: the input stays. The program waits later, and can compute meanwhile.
+    # Out of place: the input stays unchanged. The program can compute before it waits.
     largest = numpy.empty_like(mine)
     work = comm.all_reduce(mine, largest, op="max")
 

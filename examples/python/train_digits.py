@@ -3,9 +3,9 @@
     tutti run -n 4 -- python train_digits.py
 
 Every rank holds the whole network. Each rank takes its share of every batch of images and computes the gradients for
-that share, from the top layer down. A GradientReducer adds up the gradients of all ranks while those of the layers
-below are still being computed. Then all ranks take the same step, so their networks stay equal, to the last bit.
-The data and the network are those of 05_train_digits, which is in C++.
+that share, from the top layer down. A GradientReducer adds up the gradients of all ranks while the gradients of
+the layers below are still being computed. Then all ranks take the same step, so their networks stay equal, to the last bit.
+The data and the network are the same as in 05_train_digits, which is in C++.
 """
 
 import argparse
@@ -64,7 +64,8 @@ class Network:
         return loss, (out.argmax(axis=1) == digits).sum()
 
     def backward(self, digits, scale, gradients, ready):
-        """Computes the gradients, times `scale`. Calls `ready(i)` once gradient i is final. Call `forward` first."""
+        """Computes the gradients, times `scale`. Calls `ready(i)` as soon as gradient i is final.
+        Call `forward` first."""
         delta = self.probabilities.copy()
         delta[numpy.arange(len(digits)), digits] -= 1
         delta *= numpy.float32(scale)
@@ -126,7 +127,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rank", type=int, help="without it, the launcher's variables count")
     parser.add_argument("--world-size", type=int)
-    parser.add_argument("--init-method", help="env://, tcp://host:port or file:///path")
+    parser.add_argument("--init-method", help="env://, tcp://host:port, file:///path or mpi://")
     parser.add_argument("--backend", default="tutti", help="a transport; tutti: all that work here")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch", type=int, default=64, help="of all ranks together")

@@ -1,5 +1,5 @@
-"""Trains a network that reads digits. The training uses DistributedDataParallel, which adds up the gradients of one
-bucket while those of other buckets are still being computed.
+"""Trains a network that reads digits. The training uses DistributedDataParallel, which adds up the
+gradients of one bucket while the gradients of other buckets are still being computed.
 
     tutti run -n 4 -- python ddp_digits.py
     torchrun --nproc-per-node 4 ddp_digits.py --backend gloo

@@ -1,4 +1,5 @@
-"""Holds what the examples share: the handwritten digits of examples/data as tensors, a network, and its training."""
+"""The examples share this module: the handwritten digits of examples/data as tensors, a network,
+and its training."""
 import argparse
 from pathlib import Path
 
@@ -58,11 +59,12 @@ def train(model, epochs):
 
 
 def options():
-    """Reads the command line. Without --rank, --world-size and --init-method, the launcher's variables count."""
+    """Reads the command line. The launcher's variables replace --rank, --world-size and
+    --init-method if these are missing."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rank", type=int, default=-1)
     parser.add_argument("--world-size", type=int, default=-1)
-    parser.add_argument("--init-method", help="env://, tcp://host:port or file:///path")
+    parser.add_argument("--init-method", help="env://, tcp://host:port, file:///path or mpi://")
     parser.add_argument("--backend", default="tutti")
     parser.add_argument("--epochs", type=int, default=15)
     return parser.parse_args()

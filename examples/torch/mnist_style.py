@@ -1,5 +1,6 @@
-"""Trains a convolutional network in the style of MNIST tutorials, and averages the gradients by hand. The program was
-written for Gloo. Only two lines were changed: the one that names the backend, and the import that registers it.
+"""Trains a convolutional network in the style of MNIST tutorials, and averages the gradients by
+hand. The program was written for Gloo. Only two lines were changed: the name of the backend, and
+the import that registers it.
 
     tutti run -n 2 -- python mnist_style.py
 """

@@ -9,10 +9,10 @@
 // `GradientSum` adds up the gradients of all ranks. It starts while the backward pass still computes the
 // gradients of the lower layers.
 //
-// The backward pass completes layers from the top down, but in memory they lie from the bottom up. So each
-// layer that is passed to `add` lies in memory directly before the layer of the previous call. Neighbouring
-// layers are collected in buckets, so that a few large messages replace many small ones. The all_reduce of a
-// bucket starts as soon as the bucket is large enough.
+// The backward pass completes layers from the top down, but memory holds them from the bottom up. So each
+// layer that `add` gets lies directly before the layer that the previous call got. Neighbouring layers are
+// collected in buckets, so that a few large messages replace many small ones. The all_reduce of a bucket
+// starts as soon as the bucket is large enough.
 class GradientSum {
  public:
   GradientSum(tutti::Communicator& comm, std::size_t bucket_size) : comm_(comm), bucket_size_(bucket_size) {}

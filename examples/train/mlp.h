@@ -86,7 +86,8 @@ class Mlp {
     std::size_t parameters() const { return static_cast<std::size_t>(inputs + 1) * outputs; }
   };
 
-  // Computes target += factor * row, in a form for which compilers can use vector instructions.
+  // Computes target += factor * row. Compilers can use vector instructions for this form of the
+  // loop.
   static void add_row(float* __restrict target, const float* __restrict row, float factor, int count) {
     for (int i = 0; i < count; ++i) target[i] += factor * row[i];
   }
@@ -146,7 +147,8 @@ class Mlp {
     std::vector<float> below(batch * layer.inputs);
     for (std::size_t b = 0; b < batch; ++b) {
       for (int i = 0; i < layer.inputs; ++i) {
-        if (in[b * layer.inputs + i] <= 0) continue;  // the ReLU made this unit zero, so it has no influence
+        // The ReLU has set this unit to zero, so its gradient is zero.
+        if (in[b * layer.inputs + i] <= 0) continue;
         const float* weights = parameters_.data() + layer.offset + i * layer.outputs;
         float sum = 0;
         for (int o = 0; o < layer.outputs; ++o) sum += weights[o] * delta[b * layer.outputs + o];
@@ -161,6 +163,6 @@ class Mlp {
   std::vector<float> parameters_;
   std::vector<float> gradients_;
   std::vector<float> input_;
-  std::vector<std::vector<float>> outputs_;  // of each layer, image after image
+  std::vector<std::vector<float>> outputs_;  // the outputs of each layer, image after image
   std::vector<float> probabilities_;
 };

@@ -20,7 +20,7 @@ inline std::uint64_t hash(const std::vector<float>& weights) {
   return result;
 }
 
-// Returns, on all ranks, whether the weights are equal everywhere. Rank 0 also prints the result.
+// Returns on all ranks whether the weights are equal on all ranks. Rank 0 also prints the result.
 inline bool compare_weights(tutti::Communicator& comm, const std::vector<float>& weights) {
   const std::array<std::uint64_t, 1> mine{hash(weights)};
   std::vector<std::uint64_t> hashes(comm.size());

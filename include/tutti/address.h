@@ -33,7 +33,7 @@ struct TUTTI_API SocketAddress {
 // Parses a literal address ("10.0.0.1", "::1", "[::1]", "fe80::1%eth0"). Returns nothing for a name.
 TUTTI_API std::optional<SocketAddress> parse_address(const std::string& literal, std::uint16_t port);
 
-// A `Resolution` looks up a name or a literal address on a thread of its own, so that no caller has to wait
+// A `Resolution` looks up a name or a literal address on a separate thread, so that no caller has to wait
 // for the answer. The answer lists the addresses in the order of getaddrinfo(). An `unreachable` error names
 // the host and says why the name service found no address. Any thread may use it.
 class TUTTI_API Resolution {
@@ -55,8 +55,8 @@ class TUTTI_API Resolution {
   std::shared_ptr<Lookup> lookup_;
 };
 
-// Returns the addresses of a literal or of a name, and blocks until the deadline at most, however long the
-// name service takes. Order and errors are as in `Resolution`. Any thread may call it.
+// Returns the addresses of a literal or of a name. It never blocks beyond the deadline, even if the
+// name service is slow. Order and errors are as in `Resolution`. Any thread may call it.
 TUTTI_API Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port,
                                                      Deadline deadline);
 

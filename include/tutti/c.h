@@ -1,11 +1,12 @@
 /* This is the C interface. It offers all of Communicator and Work to C11, and to languages that call C.
- * Include <tutti/c.h>; it needs libtutti but no C++ compiler.
+ * Include <tutti/c.h>; it needs libtutti but no C++ compiler. The files in collectives/schedule/algorithms/
+ * cite where each algorithm comes from.
  *
  * Results. A function that can fail returns a code: TUTTI_OK or a TUTTI_ERROR_*. After an error,
  * tutti_error_message() returns the reason on the same thread, until the next call that fails on that thread.
  * A function that fails sets the results behind its pointer arguments to null or zero. A call with a null
  * handle fails with TUTTI_ERROR_INVALID_ARGUMENT. Functions that return no code (tutti_comm_rank, ...) must
- * not get a null handle.
+ * not get a null handle, except those that free the handle.
  *
  * Operations. A call issues an operation, which starts at once, and returns a `tutti_work` through its last
  * argument. If that argument is null, the call blocks until the operation has ended, and returns the
@@ -13,32 +14,32 @@
  * operation, root and kind of memory. If calls differ, all ranks get TUTTI_ERROR_MISMATCH. Counts are in
  * elements, never bytes. A count of zero is valid, with any pointer.
  *
- * Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
- * operation has ended. After that the library does not touch them, even if the operation failed (exception:
- * memory from tutti_allocate). Input and output must be disjoint or, with TUTTI_IN_PLACE, equal.
+ * The library neither copies nor owns buffers. The program must not change an input, nor access an
+ * output, until the operation has ended. After that the library does not touch them, even if the
+ * operation failed (exception: memory from tutti_allocate). Input and output must be disjoint or,
+ * with TUTTI_IN_PLACE, equal.
  *
- * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means that a count, type or root is wrong, or that
- * buffers overlap. TUTTI_ERROR_UNSUPPORTED means that the reduction is not defined on the type. A call with
- * either error does not count as an operation. If nothing can carry out a collective on device memory (see
- * tutti_memory), it does count, and ends with TUTTI_ERROR_UNSUPPORTED on all ranks. Every other failure of a
- * collective, and every timeout or lost peer, makes the whole communicator fail: all its pending and later
- * operations end with that first cause.
+ * Errors of operations. TUTTI_ERROR_INVALID_ARGUMENT means that a count, type or root is wrong, or
+ * that buffers overlap. TUTTI_ERROR_UNSUPPORTED means that the reduction is not defined on the
+ * type. A call with either error does not count as an operation. A collective on device memory that
+ * no library can carry out (see tutti_memory) does count: it ends with TUTTI_ERROR_UNSUPPORTED on
+ * all ranks. Every other failure of a collective, and every timeout or lost peer, makes the whole
+ * communicator fail. All its pending and later operations then end with this first cause.
  *
- * A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
- * communicator open the library together, at the first collective that it carries out. This first collective
- * therefore blocks until all ranks have called it. Inside a tutti_work_then callback it fails with
- * TUTTI_ERROR_INVALID_ARGUMENT.
+ * A library that was added to tutti may carry out whole collectives, usually on device memory. The
+ * ranks of a communicator open the library together, at the first collective that the library
+ * carries out. This first collective therefore blocks until all ranks have called it. Inside a
+ * tutti_work_then callback, this first collective fails with TUTTI_ERROR_INVALID_ARGUMENT.
  *
  * Threads. Any thread may call any function. But threads that issue collectives on one communicator must
  * synchronize, since all ranks must issue these collectives in the same order. Free each handle once, when no
  * other thread is inside a call on it. A forked child can only free the handles of its parent, but may call
  * tutti_init itself.
  *
- * Times are in nanoseconds. INT64_MAX means no limit; negative times are TUTTI_ERROR_INVALID_ARGUMENT.
+ * Times are in nanoseconds. INT64_MAX means no limit. Negative times fail with TUTTI_ERROR_INVALID_ARGUMENT.
  *
  * Structures that may grow begin with their size: initialize them with the macro beside them, then set
- * members. The interface only grows: a program that was compiled against an older header runs with a newer
- * library. The files in collectives/schedule/algorithms/ cite where each algorithm comes from. */
+ * members. The interface only grows: a program compiled against an older header runs with a newer library. */
 #ifndef TUTTI_C_H_
 #define TUTTI_C_H_
 
@@ -93,9 +94,9 @@ TUTTI_C_API void tutti_op_free(tutti_op op);
 
 typedef struct tutti_init_options {
   size_t struct_size;
-  const char* url;    /* "tcp://host:port?rank=0&world_size=2", "file:///path?...", "env://"; null: env:// */
-  int rank;           /* -1: from the URL, then from the environment */
-  int world_size;     /* -1: same as `rank` */
+  const char* url;    /* tcp://host:port?rank=0&world_size=2, file:///path?..., mpi://, env:// (or null) */
+  int rank;           /* -1: from the URL or, if it names none, from the environment */
+  int world_size;     /* -1: as for `rank` */
   int64_t timeout_ns; /* for meeting all ranks; 0: TUTTI_INIT_TIMEOUT */
   const char* transports; /* "shm,tcp", in order of preference; "auto": all that work; null: TUTTI_TRANSPORTS,
                              else all that work */
@@ -107,9 +108,9 @@ typedef struct tutti_init_options {
 #define TUTTI_INIT_OPTIONS_INIT \
   { sizeof(tutti_init_options), NULL, -1, -1, 0, NULL, NULL, NULL }
 
-/* Meets the other ranks and returns the communicator of all of them. Blocks until every rank has arrived.
- * TUTTI_ERROR_TIMEOUT names the missing ranks. `options` may be null. Without options and variables, this is
- * a world of one rank. */
+/* Meets the other ranks and returns the communicator of all of them. Blocks until every rank has
+ * arrived. TUTTI_ERROR_TIMEOUT names the missing ranks. `options` may be null. Without options and
+ * variables, the world has this rank only. */
 TUTTI_C_API int tutti_init(const tutti_init_options* options, tutti_comm** comm);
 /* Returns the rank and the world size that tutti_init would use, but meets no rank. `options` may be null. */
 TUTTI_C_API int tutti_place(const tutti_init_options* options, int* rank, int* world_size);
@@ -154,9 +155,9 @@ TUTTI_C_API int tutti_init_store(const tutti_store* store, int rank, int world_s
 
 /* ---- Communicators ---- */
 
-/* Frees a communicator (null is ignored), in two seconds at most. Works, allocations and registrations may
- * outlive it. Once all of its allocations and registrations have been freed, too, operations in flight end
- * with TUTTI_ERROR_ABORTED, and other ranks learn that this rank has left. */
+/* Frees a communicator (null is ignored), in two seconds at most. Works, allocations and
+ * registrations may outlive it. Once its allocations and registrations are freed, too, operations
+ * in flight end with TUTTI_ERROR_ABORTED, and other ranks learn that this rank has left. */
 TUTTI_C_API void tutti_comm_free(tutti_comm* comm);
 /* Return this rank's number, from 0, and the number of ranks. */
 TUTTI_C_API int tutti_comm_rank(const tutti_comm* comm);
@@ -173,24 +174,24 @@ TUTTI_C_API size_t tutti_comm_describe(const tutti_comm* comm, int rank, char* t
 /* Makes one communicator for each color: the ranks with equal `color`, ordered by `key`, then by rank.
  * Connections are shared. Ranks that pass TUTTI_NO_COLOR get null. Collective and blocking. */
 TUTTI_C_API int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part);
-/* Makes a communicator of the `count` listed ranks, in this order, as MPI_Comm_create_group does. Only these
- * ranks call it, with equal lists. Calls that overlap in time need different keys. Blocking. Errors:
- * TUTTI_ERROR_INVALID_ARGUMENT if the list leaves out this rank or repeats a rank; TUTTI_ERROR_MISMATCH if
- * lists differ; TUTTI_ERROR_TIMEOUT, which names a rank that has not called. A timeout also fails `comm`. */
+/* Makes a communicator of the `count` listed ranks, in this order, as MPI_Comm_create_group does.
+ * Only these ranks call it, with equal lists. Overlapping calls need different keys. Blocking.
+ * TUTTI_ERROR_INVALID_ARGUMENT: the list leaves out this rank or repeats a rank.
+ * TUTTI_ERROR_MISMATCH: lists differ. TUTTI_ERROR_TIMEOUT names a missing rank; `comm` fails, too. */
 struct tutti_call_options;
 TUTTI_C_API int tutti_comm_group(tutti_comm* comm, const int* ranks, size_t count, int key,
                                  const struct tutti_call_options* options, tutti_comm** group);
-/* Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor calls
- * it; the old communicator cannot be used afterwards. Every survivor has completed the first `*completed`
- * collectives of the old communicator (`completed` may be null). Errors: TUTTI_ERROR_PEER_LOST if fewer than
- * `min_size` ranks are left (0 requires more than half); TUTTI_ERROR_ABORTED if the others continue without
- * this rank; TUTTI_ERROR_TIMEOUT if a survivor does not call it within TUTTI_TIMEOUT. Blocking. */
+/* Returns the communicator of the survivors, in the same order, after a rank was lost. Every
+ * survivor calls this; `comm` cannot be used afterwards. All survivors have completed its first
+ * `*completed` collectives (`completed` may be null). TUTTI_ERROR_PEER_LOST: fewer than `min_size`
+ * ranks are left (0 requires more than half). TUTTI_ERROR_ABORTED: the other ranks continue
+ * without this rank. TUTTI_ERROR_TIMEOUT: a survivor has not called within TUTTI_TIMEOUT. Blocking. */
 TUTTI_C_API int tutti_comm_shrink(tutti_comm* comm, int min_size, tutti_comm** survivors,
                                   uint64_t* completed);
 typedef struct tutti_statistics {
   size_t struct_size;
   uint64_t operations;            /* collectives and messages of this communicator */
-  uint64_t registered_operations; /* those that worked in place on memory from tutti_allocate */
+  uint64_t registered_operations; /* operations that worked in place on memory from tutti_allocate */
   uint64_t messages_sent;         /* this and all below: totals of one tutti_init */
   uint64_t messages_received;
   uint64_t frames_sent;
@@ -208,48 +209,47 @@ TUTTI_C_API int tutti_comm_statistics(const tutti_comm* comm, tutti_statistics* 
  * which returns 1 if it did something and 0 if not. Do not read, write or close the descriptor. */
 TUTTI_C_API int tutti_comm_descriptor(const tutti_comm* comm);
 TUTTI_C_API int tutti_comm_progress(tutti_comm* comm);
-/* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, a collective copies
- * nothing in or out if `count` elements have 128 KiB or more and its buffers lie in such memory on all ranks
- * (see Communicator::allocate). Other ranks then write into this memory during the operation, and may still
- * finish a piece of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a host
- * lacks memory. Collective and blocking. Ranks may pass different sizes. */
+/* Returns zeroed, page-aligned memory, which the ranks share if possible. On one host, some collectives (see
+ * Communicator::allocate) copy nothing if `count` elements have 128 KiB or more and the buffers lie in such
+ * memory on all ranks. In these collectives, other ranks write into the memory during the operation, and may
+ * still finish a piece of 32 KiB after a failure. Fails with TUTTI_ERROR_RESOURCE_EXHAUSTED on all ranks if a
+ * host lacks memory. Collective and blocking. Ranks may pass different sizes. */
 TUTTI_C_API int tutti_allocate(tutti_comm* comm, size_t bytes, tutti_allocation** allocation);
-/* Does the same in the memory that `options` name (null: the host's). Memory of a device is zeroed, and
- * registered with the library that carries out collectives there. Ranks may name different devices. Errors
- * that all ranks get: TUTTI_ERROR_INVALID_ARGUMENT if a device does not exist, TUTTI_ERROR_UNSUPPORTED if no
- * library can use it, TUTTI_ERROR_MISMATCH if some ranks name the host and others a device. */
+/* Does the same in the memory that `options` name (null: the host's). Memory of a device is zeroed,
+ * and registered with the library that carries out collectives there. Ranks may name different
+ * devices. If the call fails, all ranks get the same error. TUTTI_ERROR_INVALID_ARGUMENT: a device
+ * does not exist. TUTTI_ERROR_UNSUPPORTED: no library can use the device. TUTTI_ERROR_MISMATCH: some
+ * ranks name the host and others a device. */
 TUTTI_C_API int tutti_allocate_with(tutti_comm* comm, size_t bytes, const tutti_allocation_options* options,
                                     tutti_allocation** allocation);
 TUTTI_C_API void* tutti_allocation_data(const tutti_allocation* allocation);
 TUTTI_C_API size_t tutti_allocation_size(const tutti_allocation* allocation);
-/* Returns 1 if other ranks can access the memory directly, or if a library has registered the memory of a
- * device; else 0. */
+/* Returns 1 if other ranks can access the memory or a library has registered it, else 0. */
 TUTTI_C_API int tutti_allocation_registered(const tutti_allocation* allocation);
-/* Frees this rank's handle; null is ignored. Memory of the host is freed soon after all ranks have freed
- * theirs. Memory of a device is freed at once, and must not be in use. That may wait for the device. */
+/* Frees this rank's handle; null is ignored. Host memory is freed soon after all ranks have freed
+ * theirs. Device memory must not be in use; it is freed at once, which may wait for the device. */
 TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
 /* Registers the program's own memory with the transports. Transports that can write into a peer's memory then
  * receive large messages in this memory without copies. For other transports this changes nothing. Only this
  * rank is involved. */
 TUTTI_C_API int tutti_register_memory(tutti_comm* comm, void* data, size_t bytes,
                                       tutti_registration** registration);
-/* Ends a registration. No operation may use the memory any more. Call it before the memory is freed. Null is
- * ignored. */
+/* Ends a registration; null is ignored. Call it after the memory's last use, before freeing it. */
 TUTTI_C_API void tutti_registration_free(tutti_registration* registration);
 
 /* ---- Operations in flight ---- */
 
-/* Blocks until the operation has ended, and returns its code. A waiting thread makes progress for all
- * operations of the same tutti_init. A thread that is making progress cannot wait: inside a callback that it
- * runs (tutti_work_then), this returns TUTTI_ERROR_INVALID_ARGUMENT if the operation still runs. */
+/* Blocks until the operation has ended, and returns its code. A waiting thread makes progress for
+ * all operations of the same tutti_init. A tutti_work_then callback cannot wait: inside a callback,
+ * this function returns TUTTI_ERROR_INVALID_ARGUMENT if the operation still runs. */
 TUTTI_C_API int tutti_work_wait(tutti_work* work);
-/* Like tutti_work_wait, for at most `timeout_ns`. If the operation has not ended by then, it continues,
- * `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
+/* Does what tutti_work_wait does, for at most `timeout_ns`. If the operation has not ended by then,
+ * it continues, `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* Makes `stream` (a cudaStream_t) wait until an added library has completed the operation. Returns at once,
- * without waiting for the operation. Whether all ranks have made the same call is known only after
- * tutti_work_wait. Does nothing if the operation has ended. Returns the operation's code if it failed, and
- * TUTTI_ERROR_UNSUPPORTED if no library carries it out. */
+/* Makes `stream` (a cudaStream_t) wait until an added library has completed the operation. Returns
+ * at once, without waiting for the operation. Only tutti_work_wait tells whether all ranks have
+ * made the same call. Does nothing if the operation has ended. Returns the operation's code if it
+ * failed, and TUTTI_ERROR_UNSUPPORTED if no library carries it out. */
 TUTTI_C_API int tutti_work_wait_on(tutti_work* work, void* stream);
 /* Returns 1 once the operation has ended, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
@@ -257,7 +257,7 @@ TUTTI_C_API int tutti_work_test(const tutti_work* work);
 TUTTI_C_API int tutti_work_status(const tutti_work* work);
 /* Calls `callback` once when the operation has ended, on the thread that notices it: a waiting thread, an
  * issuing thread, or the library's own. If the operation has already ended, tutti_work_then calls it at once,
- * on this thread. `message` and `peer` are those of tutti_error_message and tutti_error_peer, valid during
+ * on this thread. `message` and `peer` are as in tutti_error_message and tutti_error_peer, and valid during
  * the callback. A callback must be short and must not wait. It may issue operations and free this work. */
 typedef void (*tutti_callback)(void* state, int code, const char* message, int peer);
 TUTTI_C_API int tutti_work_then(tutti_work* work, tutti_callback callback, void* state);
@@ -290,19 +290,19 @@ typedef struct tutti_call_options {
    * to 16777215; with TUTTI_HOST it is ignored. tutti_barrier ignores both. */
   tutti_memory memory;
   int device;
-  /* The operation begins after all work that is already in this stream (a cudaStream_t). Null means no
-   * stream. Only a library that carries out whole collectives can follow a stream. `region` is reserved for
-   * the registered region in which the buffers lie, and must be null. A call with a stream that nothing can
-   * follow, or with a region, ends with TUTTI_ERROR_UNSUPPORTED at once, and does not count as an
-   * operation. */
+  /* The operation begins after all work that is already in this stream (a cudaStream_t) of the buffers'
+   * device. Null means no stream. Only a library that carries out whole collectives can follow a stream.
+   * `region` is reserved for the registered region in which the buffers lie, and must be null. A call with a
+   * region, or with a stream that nothing can follow, ends with TUTTI_ERROR_UNSUPPORTED at once. A call with
+   * a stream of another device ends with TUTTI_ERROR_INVALID_ARGUMENT. Neither counts as an operation. */
   void* stream;
   const void* region;
 } tutti_call_options;
 #define TUTTI_CALL_OPTIONS_INIT \
   { sizeof(tutti_call_options), 0, NULL, TUTTI_HOST, 0, NULL, NULL }
 
-/* Passed as `in`: the input is in `out`, where the result replaces it. Not for gather, scatter and the _v
- * functions. */
+/* Passed as `in`, this means that `out` holds the input, and that the result replaces it. It cannot
+ * be used with gather, scatter and the _v functions. */
 #define TUTTI_IN_PLACE ((const void*)UINTPTR_MAX)
 
 /* Reduces to all ranks: out[i] = in[i] of rank 0 op ... op in[i] of the last rank, with equal bits on all. */
@@ -324,7 +324,7 @@ TUTTI_C_API int tutti_all_gather_v(tutti_comm* comm, const void* in, void* out, 
                                    tutti_data_type type, const tutti_call_options* options,
                                    tutti_work** work);
 /* Reduces, then gives block r, of `count` elements, to rank r; `in` holds size * count. In place, `out` holds
- * size * count too; the result replaces the rank's own block, and the others become undefined. */
+ * size * count too; the result replaces the rank's own block, and the other blocks become undefined. */
 TUTTI_C_API int tutti_reduce_scatter(tutti_comm* comm, const void* in, void* out, size_t count,
                                      tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                      tutti_work** work);
@@ -332,7 +332,7 @@ TUTTI_C_API int tutti_reduce_scatter(tutti_comm* comm, const void* in, void* out
 TUTTI_C_API int tutti_reduce_scatter_v(tutti_comm* comm, const void* in, void* out, const uint64_t* counts,
                                        tutti_data_type type, tutti_op op, const tutti_call_options* options,
                                        tutti_work** work);
-/* Sends block r of `in`, of `count` elements, to rank r, and receives block r of `out` from it. */
+/* Sends block r of `in`, of `count` elements, to rank r, and receives block r of `out` from rank r. */
 TUTTI_C_API int tutti_all_to_all(tutti_comm* comm, const void* in, void* out, size_t count,
                                  tutti_data_type type, const tutti_call_options* options, tutti_work** work);
 /* Sends in_counts[r] elements to rank r, and receives out_counts[r] from it; blocks lie in rank order. If a
@@ -340,10 +340,10 @@ TUTTI_C_API int tutti_all_to_all(tutti_comm* comm, const void* in, void* out, si
 TUTTI_C_API int tutti_all_to_all_v(tutti_comm* comm, const void* in, const uint64_t* in_counts, void* out,
                                    const uint64_t* out_counts, tutti_data_type type,
                                    const tutti_call_options* options, tutti_work** work);
-/* Like tutti_all_gather, for `root` only; others ignore `out`. The root's `in` may be its block of `out`. */
+/* Like tutti_all_gather, for `root` only; others need no `out`. The root's `in` may be its block of `out`. */
 TUTTI_C_API int tutti_gather(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                              int root, const tutti_call_options* options, tutti_work** work);
-/* Like tutti_gather, with counts[r] elements from rank r; `in` has in_count. Only the root needs counts. */
+/* Like tutti_gather, but `in` has in_count elements: counts[r] on rank r. Only the root needs `counts`. */
 TUTTI_C_API int tutti_gather_v(tutti_comm* comm, const void* in, size_t in_count, void* out,
                                const uint64_t* counts, tutti_data_type type, int root,
                                const tutti_call_options* options, tutti_work** work);
@@ -351,7 +351,7 @@ TUTTI_C_API int tutti_gather_v(tutti_comm* comm, const void* in, size_t in_count
  * may be its own block of `in`. */
 TUTTI_C_API int tutti_scatter(tutti_comm* comm, const void* in, void* out, size_t count, tutti_data_type type,
                               int root, const tutti_call_options* options, tutti_work** work);
-/* Like tutti_scatter, with counts[r] elements for rank r; `out` has out_count. Only the root needs counts. */
+/* Like tutti_scatter, but `out` has out_count elements: counts[r] on rank r. Only the root needs `counts`. */
 TUTTI_C_API int tutti_scatter_v(tutti_comm* comm, const void* in, const uint64_t* counts, void* out,
                                 size_t out_count, tutti_data_type type, int root,
                                 const tutti_call_options* options, tutti_work** work);

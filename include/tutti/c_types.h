@@ -1,4 +1,4 @@
-/* This is the part of the C interface that names things: result codes, element types and kinds of memory.
+/* This part of the C interface defines the result codes, the element types and the kinds of memory.
  * <tutti/c.h> includes it, and explains how results and errors work. */
 #ifndef TUTTI_C_TYPES_H_
 #define TUTTI_C_TYPES_H_
@@ -34,7 +34,8 @@ TUTTI_C_API const char* tutti_code_name(int code);
 TUTTI_C_API const char* tutti_error_message(void);
 /* Returns the world rank that this thread's last failed call blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);
-/* Lets callbacks report errors: sets this thread's last error (`message` may be null), returns `code`. */
+/* Lets callbacks report errors: sets this thread's last error (`message` may be null), and returns
+ * `code`. */
 TUTTI_C_API int tutti_error_set(int code, const char* message);
 
 /* Returns "0.1.0". */
@@ -66,13 +67,13 @@ TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
 
 /* ---- Memory ---- */
 
-/* A `tutti_memory` says in which memory a buffer lies: the host's or a CUDA device's. tutti itself reads and
- * writes host memory only. A library that was added to tutti may carry out collectives on device memory. If
- * no library does, such a collective ends with TUTTI_ERROR_UNSUPPORTED on all ranks. A message on device
- * memory always ends with this code, at once, on the calling rank only. In both cases nothing touches the
- * memory, and the communicator remains usable. If some ranks pass host memory and others device memory, all
- * ranks get TUTTI_ERROR_MISMATCH. Memory that both the host and a device can access may be passed as
- * either. */
+/* A `tutti_memory` says in which memory a buffer lies: the host's or a CUDA device's. tutti itself
+ * reads and writes host memory only. A library that was added to tutti may carry out collectives on
+ * device memory. If no library does, such a collective ends with TUTTI_ERROR_UNSUPPORTED on all
+ * ranks. A send or receive of device memory always ends with this code, at once and on the calling
+ * rank only. In both cases nothing touches the memory, and the communicator remains usable. If some
+ * ranks pass host memory and others device memory, all ranks get TUTTI_ERROR_MISMATCH. Memory that
+ * both the host and a device can access may be passed as either. */
 typedef int tutti_memory;
 enum { TUTTI_HOST = 0, TUTTI_CUDA = 1 };
 

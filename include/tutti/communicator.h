@@ -35,10 +35,10 @@ struct CallOptions {
   // The name of an algorithm ("ring"), equal on all ranks. If it is empty, the library chooses by estimated
   // cost. `tutti explain` lists the algorithms. `send`, `recv` and `batch` ignore it.
   std::string_view algorithm = {};
-  // The operation begins after all work that is already in this stream (a cudaStream_t). Null means no
-  // stream. Only a library that carries out whole collectives can follow a stream. `region` is reserved for
-  // the registered region in which the buffers lie, and must be null. A call with a stream that nothing can
-  // follow, or with a region, ends with `unsupported`.
+  // The operation begins after all work that is already in this stream (a cudaStream_t) of the buffers'
+  // device. Null means no stream. Only a library that carries out whole collectives can follow a stream.
+  // `region` is reserved for the registered region in which the buffers lie, and must be null. A call with a
+  // stream that nothing can follow, or with a region, ends with `unsupported`.
   void* stream = nullptr;
   const void* region = nullptr;
 };
@@ -58,11 +58,12 @@ struct Transfer {
   std::uint64_t tag = 0;
 };
 
-// An `Allocation` is memory from `Communicator::allocate`. Memory of the host is freed soon after all ranks
-// have destroyed their `Allocation`. Memory of a device is freed when this rank's `Allocation` is destroyed.
-// By then, no work of the device may use the memory any more. The destructor may wait for the device. While
-// an `Allocation` lives, operations in flight continue even after the last `Communicator` has been destroyed,
-// and the other ranks do not learn that this rank has left.
+// An `Allocation` is memory from `Communicator::allocate`. Memory of the host is freed soon after
+// all ranks have destroyed their `Allocation`. Memory of a device is freed when this rank's
+// `Allocation` is destroyed. By then, all work of the device that uses the memory must have ended. The
+// destructor may wait for the device. Operations in flight continue while an `Allocation` lives,
+// even after the last `Communicator` has been destroyed. During that time, the other ranks do not
+// learn that this rank has left.
 //
 // Thread rule: any thread may destroy it, when no other thread uses it.
 class TUTTI_API Allocation {
@@ -82,8 +83,9 @@ class TUTTI_API Allocation {
   std::span<T> as() const {
     return {static_cast<T*>(data()), bytes() / sizeof(T)};
   }
-  // Returns whether collectives can work on the memory in place: the other ranks have mapped the memory of
-  // the host, or a library has registered the memory of a device.
+  // Returns whether collectives can work on the memory in place. For memory of the host, this means
+  // that the other ranks have mapped it. For memory of a device, this means that a library has
+  // registered it.
   bool registered() const;
 
  private:
@@ -97,7 +99,7 @@ class TUTTI_API Allocation {
 // A `Registration` keeps memory registered (`Communicator::register_memory`) as long as it exists. Like an
 // `Allocation`, it also lets operations in flight continue after the last `Communicator` has been destroyed.
 //
-// Thread rule: any thread may destroy it, when no operation uses the memory any more.
+// Thread rule: any thread may destroy it, after all operations that use the memory have ended.
 class TUTTI_API Registration {
  public:
   Registration() = default;
@@ -115,25 +117,30 @@ class TUTTI_API Registration {
 // of memory. If calls differ, all ranks get `mismatch`, whose message describes both calls. Operations start
 // at once and run concurrently; each returns a `Work`. Counts are in elements, and may be zero.
 //
-// Buffers are neither copied nor owned. The program must not change an input, nor access an output, until the
-// operation has ended. After that the library does not touch them, even if the operation failed (one
-// exception: memory from `allocate`). Input and output must be disjoint or the same memory (in place). In
-// some collectives one buffer holds the block of one rank, and the other the blocks of all ranks. There, in
-// place means that the small buffer is the rank's own block of the large one.
+// The library neither copies nor owns buffers. The program must not change an input, nor access an
+// output, until the operation has ended. After that the library does not touch them, even if the
+// operation failed (one exception: memory from `allocate`). Input and output must be disjoint or
+// the same memory (in place). In some collectives one buffer holds the block of one rank, and the
+// other the blocks of all ranks. There, in place means that the small buffer is the rank's own
+// block of the large one.
 //
-// Errors: operations do not throw; `Work::wait` does. `invalid_argument` means that a count, type or root is
-// wrong, that buffers overlap, or that the `memory` of input and output differs. `unsupported` means that the
-// reduction is not defined on the type, that nothing can follow the stream (or it is being captured into a
-// graph), or that `region` is not null. A call with either error does not count as an operation. A collective
-// on device memory may be one that neither tutti nor an added library can carry out (see `Memory`). Such a
-// collective does count as an operation. It ends with `unsupported` on all ranks, and the communicator
-// remains usable. Every other failure of a collective, and every timeout or lost peer, makes the whole
-// communicator fail: all its pending and later operations end with that first cause. `split`, `group`,
-// `allocate` and `shrink` block, and throw `Error`.
+// Errors: operations do not throw; `Work::wait` does. A call with one of these two errors does not count as
+// an operation:
+// - `invalid_argument`: a count, type or root is wrong, buffers overlap, the `memory` of input and output
+//   differs, or the stream is of another device than the buffers.
+// - `unsupported`: the reduction is not defined on the type, nothing can follow the stream, the stream is
+//   being captured into a graph, or `region` is not null.
 //
-// A library that was added to tutti may carry out whole collectives, usually on device memory. The ranks of a
-// communicator open the library together, at the first collective that it carries out. This first collective
-// therefore blocks until all ranks have called it. Inside a `then` callback it fails with `invalid_argument`.
+// A collective on device memory may be one that neither tutti nor an added library can carry out (see
+// `Memory`). Such a collective does count as an operation. It ends with `unsupported` on all ranks, and the
+// communicator remains usable. Every other failure of a collective, and every timeout or lost peer, makes the
+// whole communicator fail: all its pending and later operations end with that first cause. `split`, `group`,
+// `allocate` and `shrink` block, and throw `Error` if they fail.
+//
+// A library that was added to tutti may carry out whole collectives, usually on device memory. The
+// ranks of a communicator open the library together, at the first collective that the library
+// carries out. This first collective therefore blocks until all ranks have called it. Inside a
+// `then` callback, this first collective fails with `invalid_argument`.
 //
 // Thread rule: any thread may call. But threads that issue collectives on one communicator must synchronize,
 // since all ranks must issue these collectives in the same order. `split`, `allocate` and `shrink` are
@@ -221,44 +228,51 @@ class TUTTI_API Communicator {
   // fails. The array is copied; the buffers are not.
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 
-  // Makes one communicator for each color. Each holds the ranks with one `color`, ordered by `key`, then by
-  // rank. It shares the connections and the memory of this world, and needs no descriptor or thread of its
-  // own. Ranks that pass `no_color` get no value. The call is collective and blocks; it throws `Error`.
+  // Makes one communicator for each color. It has the ranks that pass this `color`, ordered by `key`, then by
+  // rank. The new communicators share the connections and the memory of this world, and need no further
+  // descriptors or threads. Ranks that pass `no_color` get no value. The call is collective and blocks. It
+  // throws `Error` if it fails.
   std::optional<Communicator> split(int color, int key = 0);
 
-  // Makes a communicator of some ranks, as MPI_Comm_create_group does. Only the listed ranks call it; the
-  // others take no part and do not learn of it. `ranks` lists ranks of this communicator, in the order that
-  // they get in the new one. All callers pass the same list. Threads that make groups at the same time must
-  // pass different keys. `algorithm` is ignored. The call blocks. It throws `Error`: invalid_argument at once
-  // if the list leaves out this rank, names a rank twice, or names a rank that does not exist; mismatch if
-  // another rank passes a different list with the same lowest rank; timeout if a rank does not call, or
-  // passes a list with another lowest rank. The timeout names that rank, and also fails this communicator.
+  // Makes a communicator of some ranks, as MPI_Comm_create_group does. Only the listed ranks call it; all
+  // other ranks take no part and do not learn of it. `ranks` lists ranks of this communicator, in the order
+  // that they get in the new one. All callers pass the same list. Threads that make groups at the same time
+  // must pass different keys. `algorithm` is ignored. The call blocks. If it fails, it throws `Error` with
+  // one of these codes:
+  // - invalid_argument, at once: the list leaves out this rank, names a rank twice, or names a rank that does
+  //   not exist.
+  // - mismatch: another rank passes a different list with the same lowest rank.
+  // - timeout: a rank does not call, or passes a list with another lowest rank. The error names that rank.
+  //   This communicator fails, too.
   Communicator group(std::span<const int> ranks, int key = 0, const CallOptions& options = {});
 
   // Returns zeroed, page-aligned memory that is registered with the transports between the ranks.
   //
-  // On one host, some collectives of this communicator copy nothing in or out if their buffers lie in such
-  // memory on all ranks. These are all_reduce, reduce and broadcast, if a buffer has 128 KiB or more, and
-  // all_gather, reduce_scatter, gather and scatter, if each rank's block has 128 KiB or more. But averages in
-  // all_reduce and reduce, and premultiplied sums, always copy. In a collective that does not copy, other
-  // ranks write into the memory while the operation runs. After a failure they may still finish a piece of
-  // 32 KiB. Any part of the memory may be a buffer of any operation.
+  // On one host, some collectives of this communicator copy nothing in or out if their buffers lie
+  // in such memory on all ranks. In all_reduce, reduce and broadcast, a buffer must have 128 KiB or
+  // more. In all_gather, reduce_scatter, gather and scatter, each rank's block must have 128 KiB or
+  // more. All other collectives always copy. So do averages in all_reduce and reduce, and all
+  // premultiplied sums. In a collective that does not copy, other ranks write into the memory while
+  // the operation runs. After a failure they may still finish a piece of 32 KiB. Any part of the
+  // memory may be a buffer of any operation.
   //
   // If `memory` names a CUDA device, the memory is that device's: zeroed, and registered with the library
   // that carries out collectives on such memory. It comes from NCCL where NCCL is used: some of NCCL's
   // algorithms avoid copies only in memory that NCCL has allocated. Ranks may name different devices.
   //
   // The call is collective and blocks. Ranks may pass different sizes. If it fails, it throws an `Error` on
-  // all ranks, and the error names a rank: resource_exhausted if a host or a device does not have enough
-  // memory; for a device also invalid_argument if it does not exist, unsupported if no library can use it,
-  // and mismatch if other ranks name the host. The communicator remains usable.
+  // all ranks, and the error names a rank. The communicator remains usable. The code is one of these:
+  // - resource_exhausted: a host or a device does not have enough memory.
+  // - invalid_argument: a device does not exist.
+  // - unsupported: no library can use the device.
+  // - mismatch: some ranks name a device and others the host.
   Allocation allocate(std::size_t bytes, Memory memory = {});
   // Registers memory of the program with the transports of this `init`, as `allocate` does with its memory.
   // Also registers it with the libraries that carry out whole collectives. Transports that can write into a
   // peer's memory then write large messages straight into receive buffers in this memory, without copies. For
   // other transports this changes nothing. The memory must not be freed before the result is destroyed. Only
-  // this rank is involved. The call may take long, and throws `Error`: resource_exhausted if the system
-  // permits no more.
+  // this rank is involved. The call may take long. It throws `Error` (resource_exhausted) if the system does
+  // not let the process register more memory.
   Registration register_memory(std::span<std::byte> memory);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can
@@ -268,9 +282,10 @@ class TUTTI_API Communicator {
   Status status() const;
   // Returns the communicator of the survivors, in the same order, after a rank was lost. Every survivor must
   // call it. The old communicator cannot be used afterwards: if it has not failed yet, this call makes it
-  // fail. The call blocks. It throws `Error`: peer_lost if fewer than `min_size` ranks are left (zero
-  // requires more than half of the ranks); aborted if the others continue without this rank; timeout if a
-  // survivor does not call it within TUTTI_TIMEOUT.
+  // fail. The call blocks. If it fails, it throws `Error` with one of these codes:
+  // - peer_lost: fewer than `min_size` ranks are left (zero requires more than half of the ranks).
+  // - aborted: the other ranks continue without this rank.
+  // - timeout: a survivor does not call `shrink` within TUTTI_TIMEOUT.
   Shrunk shrink(int min_size = 0);
 
   // Returns a rank's name for messages: "rank 3 (host b, pid 4711)".
@@ -278,7 +293,7 @@ class TUTTI_API Communicator {
 
   struct Statistics {
     std::uint64_t operations = 0;             // collectives and messages of this communicator
-    std::uint64_t registered_operations = 0;  // those that worked in place on memory from `allocate`
+    std::uint64_t registered_operations = 0;  // operations that worked in place on memory from `allocate`
     std::uint64_t messages_sent = 0;          // this and all below: totals of one `init`
     std::uint64_t messages_received = 0;
     std::uint64_t frames_sent = 0;
@@ -290,7 +305,7 @@ class TUTTI_API Communicator {
   // Returns the counts so far. Any thread may call it, also inside a `then` callback.
   Statistics statistics() const;
 
-  // For programs with an event loop of their own: `descriptor` is readable when there is something to do.
+  // For programs that have their own event loop: `descriptor` is readable when there is something to do.
   // Then call `progress`, which returns true if it did anything. The program must not read, write or close
   // the descriptor.
   int descriptor() const;

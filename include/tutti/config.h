@@ -43,6 +43,7 @@ struct TUTTI_API Config {
   std::string cuda_library;
   std::string nccl_library;
   std::string pmix_library;
+  std::string mpi_library;
   std::string socket_ifname;
   std::string bind_address;
   std::string advertise_address;
@@ -56,6 +57,12 @@ struct TUTTI_API Config {
   std::uint64_t tcp_socket_buffer{};
   std::string tcp_congestion;
   std::uint64_t tcp_sockets{};
+  std::string ib_hca;
+  std::optional<int> ib_gid_index;
+  std::optional<int> ib_tc;
+  std::optional<int> ib_sl;
+  std::optional<int> ib_timeout;
+  std::optional<int> ib_retry_cnt;
   std::chrono::nanoseconds spin{};
   std::uint64_t fragment{};
   std::uint64_t shm_window{};

@@ -24,7 +24,7 @@ struct Settings {
 
 // Makes settings from these variables: TUTTI_TOKEN or TUTTI_TOKEN_FILE, TUTTI_TLS*, and TUTTI_JOB_ID.
 // `invalid_argument` says what is wrong with a variable, and never shows the token. Logs a warning, once per
-// process, about a short token and about a token file that others can read. Any thread may call it.
+// process, about a short token and about a token file that other users can read. Any thread may call it.
 TUTTI_API Result<Settings> settings_from(const Config& config);
 
 // `Credentials` are the keys made from `Settings`. They are made once and never changed, so all connections
@@ -33,7 +33,7 @@ class TUTTI_API Credentials {
  public:
   // Returns null if the settings contain neither a token nor TLS; then every connection is accepted.
   // `invalid_argument` means that TLS has neither a token nor certificates, or that a file is not valid PEM.
-  // Logs a warning, once per process, about a key file that others can read.
+  // Logs a warning, once per process, about a key file that other users can read.
   static Result<std::shared_ptr<const Credentials>> create(const Settings& settings);
   explicit Credentials(std::unique_ptr<const Keys> keys);
   Credentials(const Credentials&) = delete;

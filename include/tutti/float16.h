@@ -8,8 +8,8 @@
 namespace tutti {
 
 // A `FloatFormat` is a floating-point format narrower than float32: a sign bit, `Exponent` bits and
-// `Mantissa` bits. With `Infinity` the largest exponent is reserved for infinities and NaN, as in IEEE 754;
-// without it only the pattern of all ones is NaN.
+// `Mantissa` bits. With `Infinity` the largest exponent is reserved for infinities and NaN, as in
+// IEEE 754. Without `Infinity`, only the pattern of all ones is NaN.
 //
 // Conversions round to nearest even and keep denormals. Values that are too large become infinity, or NaN in
 // a format without infinity (they never saturate). NaN stays NaN: it becomes quiet, and keeps its sign and as
@@ -26,11 +26,11 @@ struct FloatFormat {
     using F = float;
   };
 
-  // Converts a float32 pattern to a narrow pattern. `Lanes` names the types of the lanes (unsigned, signed,
-  // float): plain numbers or vectors of them. The function is always inlined: kernels compile it for
-  // instruction sets that the processor may lack, and if such a copy were not inlined, the linker could use
-  // it for all callers. With `canonical_nan` the caller promises that the only NaN is the positive quiet one
-  // without payload.
+  // Converts a float32 pattern to a narrow pattern. `Lanes` names the types of the lanes (unsigned,
+  // signed, float): plain numbers or vectors of them. The function must always be inlined, since
+  // kernels compile it for instruction sets that the processor may lack. If one such copy were not
+  // inlined, the linker could use it for all callers. With `canonical_nan` the caller promises that
+  // the only NaN is the positive quiet one without payload.
   template <class Lanes, bool canonical_nan = false>
   [[gnu::always_inline]] static constexpr typename Lanes::U narrow(typename Lanes::U value) {
     using U = typename Lanes::U;

@@ -19,8 +19,8 @@ class Store;
 // `InitOptions` are the options of `init`. `init` fills in empty members from the URL, and then from the
 // environment.
 struct InitOptions {
-  // "env://", "tcp://host:port?rank=0&world_size=2" or "file:///path?rank=0&world_size=2". If it is empty,
-  // TUTTI_INIT_METHOD applies, or else the launcher's variables.
+  // "env://", "tcp://host:port?rank=0&world_size=2", "file:///path?rank=0&world_size=2" or "mpi://". If it is
+  // empty, TUTTI_INIT_METHOD applies, or else the launcher's variables.
   std::string url = {};
   std::optional<int> rank = {};
   std::optional<int> world_size = {};
@@ -36,11 +36,15 @@ struct InitOptions {
   std::function<bool()> interrupted = {};
 };
 
-// Meets the other ranks and returns the communicator of all of them. It blocks until every rank has arrived,
-// and throws `Error` with one of these codes: timeout (the message names the ranks that have not arrived),
-// peer_lost (a rank died meanwhile), mismatch (the ranks contradict each other), unauthenticated (a rank has
-// another token), unreachable (an address cannot be connected to), or invalid_argument (wrong options or
-// variables). Without a launcher, URL or variables this is a world of one rank. Any thread may call it.
+// Meets the other ranks and returns the communicator of all of them. It blocks until every rank has arrived.
+// Without a launcher, URL or variables, the world has this rank only. Any thread may call it. If it fails, it
+// throws `Error` with one of these codes:
+// - timeout: some ranks have not arrived; the message names them.
+// - peer_lost: a rank died while the ranks met.
+// - mismatch: the ranks contradict each other.
+// - unauthenticated: a rank has another token.
+// - unreachable: this rank cannot connect to an address.
+// - invalid_argument: an option or a variable is wrong.
 TUTTI_API Communicator init(const InitOptions& options = {});
 TUTTI_API Communicator init(std::string_view url);
 
@@ -50,8 +54,8 @@ TUTTI_API Communicator init(std::shared_ptr<Store> store, int rank, int world_si
                             const InitOptions& options = {});
 
 // A `Placement` is the rank and the world size that `init` would give this process, from the options and the
-// environment. `placement` communicates with no other rank. It throws `Error` if rank or world size are
-// missing or wrong.
+// environment. `placement` communicates with no other rank. It throws `Error` if the rank or the world size
+// is missing or wrong.
 struct Placement {
   int rank = 0;
   int world_size = 1;

@@ -11,8 +11,8 @@
 // These functions write the library's log. Its lines look like "2025-01-31T12:00:00.123456 warn [tutti 3/8
 // node7:4711] text". They go to stderr, or are appended to a file. Each line is written as a whole. Any
 // thread may call these functions at any time, even while the process exits. They never throw, never end the
-// process, and install no handler. The shared library does not export them: programs configure the log with
-// TUTTI_LOG_LEVEL and TUTTI_LOG_FILE.
+// process, and install no signal handler. The shared library does not export them: programs configure the log
+// with TUTTI_LOG_LEVEL and TUTTI_LOG_FILE.
 namespace tutti::log {
 
 enum class Level : std::uint8_t { off, error, warn, info, debug, trace };
@@ -20,9 +20,9 @@ enum class Level : std::uint8_t { off, error, warn, info, debug, trace };
 std::string_view to_string(Level level);
 std::optional<Level> parse_level(std::string_view name);
 
-// Sends lines up to `level` to `file` from now on, or to stderr if `file` is empty. Before the first call,
-// warnings and errors go to stderr. If it fails (with `invalid_argument`, which names the file), nothing
-// changes.
+// From now on, writes the lines of `level` and of all more severe levels to `file`, or to stderr if `file` is
+// empty. Before the first call, warnings and errors go to stderr. If the call fails (with `invalid_argument`,
+// which names the file), nothing changes.
 Status configure(Level level, const std::string& file = {});
 // Adds "rank/size" to the lines of this process from now on.
 void set_rank(int rank, int size);

@@ -20,7 +20,7 @@ namespace tutti {
 //
 // On `boolean`: sum and max are OR, product and min are AND, and the bit operations are logical. `avg`
 // divides the sum by the number of ranks (integers: towards zero). `supports` returns whether an operation is
-// defined on a type; if it is not, the call fails with `unsupported`. 16- and 8-bit floats are computed in
+// defined on a type. If it is not, the call fails with `unsupported`. 16- and 8-bit floats are computed in
 // float32 and rounded once per combination.
 class TUTTI_API ReduceOp {
  public:
@@ -54,10 +54,11 @@ class TUTTI_API ReduceOp {
   // Multiplies each rank's input by that rank's factor, and adds the products. Integer products are truncated
   // towards zero and clamped to the type's range.
   static ReduceOp premultiplied_sum(double factor);
-  // Makes an operation from a function. Every rank must pass the same function under the same name. The
-  // function must be associative; one that is not commutative is applied in rank order. A collective with
-  // such an operation takes one more round of small messages, since it ends only when all ranks have combined
-  // their elements. `state` must live until all operations that use it have ended.
+  // Makes an operation from a function. Every rank must pass the same function under the same name.
+  // The function must be associative; a function that is not commutative is applied in rank order.
+  // A collective with such an operation takes one more round of small messages, since it ends only
+  // when all ranks have combined their elements. `state` must live until all operations that use it
+  // have ended.
   static ReduceOp user(std::string name, Function function, bool commutative, void* state = nullptr);
 
   Kind kind() const { return kind_; }

@@ -15,7 +15,7 @@ namespace tutti {
 enum class Code : std::uint8_t {
   ok,
   timeout,             // a time limit has expired
-  peer_lost,           // a rank has died, or cannot be reached any more
+  peer_lost,           // a rank has died, or can no longer be reached
   aborted,             // a rank has called `abort`, has left, or has failed
   mismatch,            // ranks have made different calls, or a message does not fit its receive
   unauthenticated,     // a process could not prove that it belongs to the job

@@ -24,7 +24,8 @@ inline constexpr std::size_t max_store_value_bytes = std::size_t{8} << 20;
 // all keys exist. `peer_lost` means that the store is gone; the call may or may not have taken effect.
 // `invalid_argument` means that a key or a value exceeds the limits above, or that a key is empty.
 //
-// Values are arbitrary bytes. The operations are those of c10d's Store, so either can replace the other.
+// Values are arbitrary bytes. The operations are those of c10d's Store, so a thin adapter turns one class
+// into the other.
 class TUTTI_API Store {
  public:
   Store() = default;
@@ -60,8 +61,8 @@ class TUTTI_API Store {
   // the last connection that holds them ends, so clients that die leave nothing behind. Each connection has
   // at most one prefix. Stores that do not track connections ignore this.
   virtual Status hold(std::string_view prefix, Deadline deadline);
-  // Gives up the prefix of this connection. If no other connection holds the prefix, the store deletes its
-  // keys.
+  // Gives up the prefix of this connection. If no other connection holds the prefix, the store deletes the
+  // keys of the prefix.
   virtual Status release(Deadline deadline);
 
   // Sets the will of this connection: when the connection ends, the store sets each of `keys` that is still
@@ -74,7 +75,7 @@ class TUTTI_API Store {
   virtual Result<std::vector<std::string>> get_many(std::span<const std::string> keys, Deadline deadline);
 };
 
-// Check a key, and a value, against the limits above. Every store calls them first.
+// These functions check a key and a value against the limits above. Every store calls them first.
 TUTTI_API Status check_store_key(std::string_view key);
 TUTTI_API Status check_store_value(std::string_view key, std::string_view value);
 

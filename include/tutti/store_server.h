@@ -25,15 +25,17 @@ struct StoreServerOptions {
   security::SharedCredentials credentials = {};
 
   std::size_t max_connections = 16384;
-  // A stranger is a connection that has not made a valid request yet. If there are more strangers than this,
-  // the server closes the oldest one from the address with the most strangers. Strangers get at most a
-  // quarter of the descriptors that this process may open. When all connections together use three quarters
-  // of these descriptors, the server makes room for new ones: it closes strangers, and clients that hold no
-  // keys and have been idle for a second. So a quarter stays free for new ranks.
+  // A stranger is a connection that has not made a valid request yet. If there are more strangers
+  // than this, the server closes the oldest one from the address with the most strangers. Strangers
+  // get at most a quarter of the descriptors that this process may open. When all connections
+  // together use three quarters of these descriptors, the server makes room for new ones. It then
+  // closes strangers, and idle clients that hold no keys and have sent nothing for a second. So a
+  // quarter stays free for new ranks.
   std::size_t max_strangers = 512;
-  // True if every rank holds its keys here (`Store::hold`), as at a store that outlives the ranks. A client
-  // that holds no key is then no rank, so the server may close it even while it waits for a key. The server
-  // closes such a client only if it cannot make room in another way.
+  // Tells the server that every rank holds its keys here (`Store::hold`), as ranks do at a store
+  // that outlives them. A client that holds no keys is then not a rank, so the server may close its
+  // connection even while the client waits for a key. The server closes such a client only if it
+  // cannot make room in another way.
   bool ranks_hold = false;
   std::size_t max_bytes = std::size_t{1} << 30;  // of keys and values
   // Limits the bytes of requests and responses in progress, and of the keys that requests wait for. Small
@@ -45,7 +47,7 @@ struct StoreServerOptions {
   std::chrono::milliseconds frame_timeout{30'000};
 };
 
-// A `StoreServer` serves a store to `StoreClient`s, on one thread of its own. It closes the connection
+// A `StoreServer` serves a store to `StoreClient`s, on a separate thread. It closes the connection
 // of a client that sends garbage, stops in the middle of a request, or dies. Other clients do not notice. Any
 // thread may call it.
 //
@@ -75,8 +77,8 @@ class TUTTI_API StoreServer {
   std::size_t connections() const;
   // Returns the number of valid requests since the server's start.
   std::uint64_t requests() const;
-  // Describes the most recent refusal of a tutti process that could not prove that it belongs to the job.
-  // Empty if there was none.
+  // Describes the most recent refusal of a tutti process that could not prove that it belongs to
+  // the job. The text is empty if there was no such refusal.
   std::string last_refusal() const;
 
  private:

@@ -31,7 +31,7 @@ enum class DataType : std::uint8_t {
 };
 inline constexpr int data_type_count = 13;
 
-// Returns the bytes of one element: 1, 2, 4 or 8.
+// Returns the size of one element in bytes: 1, 2, 4 or 8.
 constexpr std::size_t size_of(DataType type) {
   switch (type) {
     case DataType::int8:
@@ -72,8 +72,8 @@ constexpr bool is_floating(DataType type) {
 // Returns whether `type` is one of the enumerators, and not another number that was cast to the type.
 constexpr bool is_data_type(DataType type) { return static_cast<int>(type) < data_type_count; }
 
-// These convert a type to its name ("int8" ... "float64", "bool", "float8_e4m3", "float8_e5m2") and back.
-// `parse_data_type` returns nothing for an unknown name.
+// These functions convert a type to its name ("int8" ... "float64", "bool", "float8_e4m3", "float8_e5m2") and
+// back. `parse_data_type` returns nothing for an unknown name.
 TUTTI_API std::string_view to_string(DataType type);
 TUTTI_API std::optional<DataType> parse_data_type(std::string_view name);
 
@@ -103,8 +103,8 @@ inline constexpr int collective_kind_count = 18;
 // Return whether the collective reduces elements, and whether it has a root.
 TUTTI_API bool is_reduction(CollectiveKind kind);
 TUTTI_API bool has_root(CollectiveKind kind);
-// These convert a kind to its name ("all_reduce") and back. `parse_collective_kind` returns nothing for an
-// unknown name.
+// These functions convert a kind to its name ("all_reduce") and back. `parse_collective_kind` returns nothing
+// for an unknown name.
 TUTTI_API std::string_view to_string(CollectiveKind kind);
 TUTTI_API std::optional<CollectiveKind> parse_collective_kind(std::string_view name);
 

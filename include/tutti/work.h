@@ -29,16 +29,16 @@ class TUTTI_API Work {
   ~Work();
 
   // Blocks until the operation has ended. Throws `Error` if it failed. A `then` callback must not wait, since
-  // the thread that runs it is the one that would have to make progress: inside a callback, this throws
+  // other operations may make no progress until the callback returns. Inside a callback, this throws
   // `invalid_argument` if the operation still runs.
   void wait();
   // Waits for at most `timeout`. Returns false if the operation still runs then; the operation continues.
   // Throws like `wait`.
   bool wait_for(std::chrono::nanoseconds timeout);
-  // Makes `stream` (a cudaStream_t) wait for the operation, if a library such as NCCL carries it out.
-  // Returns at once, without waiting for the operation. Whether all ranks have made the same call is known
-  // only after `wait`. Does nothing if the operation has ended. Throws the operation's error if it failed,
-  // and `unsupported` if no library carries it out. A callback may call it.
+  // Makes `stream` (a cudaStream_t) wait for the operation, if a library such as NCCL carries it
+  // out. Returns at once, without waiting for the operation. Only `wait` tells whether all ranks
+  // have made the same call. Does nothing if the operation has ended. Throws the operation's error
+  // if it failed, and `unsupported` if no library carries it out. A callback may call it.
   void wait_on(void* stream);
   // Returns true once the operation has ended, successfully or not. This makes no progress by itself.
   bool done() const;

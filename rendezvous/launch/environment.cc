@@ -84,12 +84,15 @@ Status Explicit::say_url(const std::string& url, const std::string& from) {
   if (parsed->scheme == InitUrl::Scheme::file) {
     return say_store({StoreLocation::Kind::file, {}, 0, false, parsed->path}, where);
   }
+  if (parsed->scheme == InitUrl::Scheme::mpi) {
+    return say_store({StoreLocation::Kind::mpi, {}, 0, false, {}}, where);
+  }
   return {};
 }
 
 Status read_arguments(const LaunchArguments& arguments, Explicit& known) {
-  const auto found = [](std::optional<int> value) {
-    return value ? std::optional(Found{*value, "the arguments"}) : std::nullopt;
+  const auto found = [&](std::optional<int> value) {
+    return value ? std::optional(Found{*value, arguments.said_by}) : std::nullopt;
   };
   if (arguments.rank && *arguments.rank < 0) {
     return invalid("rank is " + std::to_string(*arguments.rank) +
@@ -128,7 +131,7 @@ Status read_tutti(Reader& reader, Explicit& known) {
   return store ? read_store_variable(*store, known) : Status();
 }
 
-// `Assembly` is a launch in the making. Each source fills in only what earlier sources have left open.
+// `Assembly` is a launch in the making. Each source fills in only values that earlier sources have left open.
 struct Assembly {
   std::optional<Found> rank;
   std::optional<Found> world_size;
@@ -165,7 +168,7 @@ Result<Launch> finish(Assembly assembly, const Explicit& known, Reader& reader) 
   return launch;
 }
 
-// Returns whether this source alone provides everything that `known` leaves open.
+// Returns whether this source alone provides every value that `known` lacks.
 bool can_complete(const Explicit& known, const Source& source) {
   const bool identity = known.rank_.has_value() || (source.rank && source.world_size);
   const std::optional<Found>& size = known.rank_ ? known.world_size_ : source.world_size;
@@ -201,7 +204,8 @@ Result<Launch> complete(const Explicit& known, const Source& source, Reader& rea
   return launch;
 }
 
-// Fails if only one of rank and world size is given. Taking the other from elsewhere would mix two launchers.
+// Fails if only one of rank and world size is given, since to take the missing value from elsewhere would mix
+// two launchers.
 Status check_halves(const Explicit& known) {
   if (known.rank_ && !known.world_size_) {
     return invalid("the rank is given in " + known.rank_->from +

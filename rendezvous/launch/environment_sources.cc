@@ -27,7 +27,8 @@ void note_missing(Source& source, const std::string& what) {
   source.missing += (source.missing.empty() ? "" : word) + what;
 }
 
-// Reads rank and size under the given names. If only one of them is set, the other is reported as missing.
+// Reads rank and size from the variables with these names. If only one of them is set, the other is reported
+// as missing.
 Source read_identity(Reader& reader, const std::string& rank, const std::string& size,
                      const std::string& local_rank, const std::string& local_size = {}) {
   Source source;
@@ -59,12 +60,12 @@ std::string meeting_file(Reader& reader, std::string job) {
   return (usable ? folder : "/tmp") + "/tutti-" + std::to_string(getuid()) + "-" + job;
 }
 
-// Returns whether the user has said where the ranks meet, at least in part. That takes precedence over what
-// a launcher offers.
+// Returns whether the user has said where the ranks meet, at least in part. The user's choice takes
+// precedence over the launcher's.
 bool names_master(Reader& reader) { return reader.text("MASTER_ADDR") || reader.text("MASTER_PORT"); }
 
-// Lets the ranks meet through the launcher's PMIx, if the launcher serves PMIx to this very rank. A process
-// may also have inherited the variables from a rank that has started it.
+// Lets the ranks meet through the launcher's PMIx, if the launcher serves PMIx to this rank itself. A process
+// that a rank has started inherits the rank's variables, but is not served.
 bool meet_by_pmix(Reader& reader, Source& source) {
   const std::optional<Found> rank = reader.number("PMIX_RANK", 0);
   if (!rank || !source.rank || rank->value != source.rank->value) return false;
@@ -105,7 +106,8 @@ std::optional<std::string> slurm_step(Reader& reader) {
 }
 
 Source read_pmi(Reader& reader, const std::vector<std::string>&) {
-  // Slurm names the step that it has set these variables for. Inner steps inherit them.
+  // PMI_JOBID names the step for which Slurm has set these variables. Steps that are started inside
+  // that step inherit them.
   const std::optional<std::string> job = reader.text("PMI_JOBID"), step = slurm_step(reader);
   if (job && step && *job != *step) return {};
   Source source = read_identity(reader, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
@@ -135,7 +137,7 @@ Source read_slurm(Reader& reader, const std::vector<std::string>&) {
   const std::string space = "slurm.pmix." + slurm_step(reader).value_or("");
   const bool serves_pmix = reader.text("PMIX_NAMESPACE") == space;
   if (serves_pmix && !names_master(reader) && meet_by_pmix(reader, source)) {
-    // Slurm 22.05 fetches single texts from wrong nodes if the step does not use all nodes of its job.
+    // If the step does not use all nodes of its job, Slurm 22.05 fetches single texts from the wrong nodes.
     source.store.fence_only = reader.text("SLURM_STEP_NODELIST") != reader.text("SLURM_JOB_NODELIST");
     return source;
   }
@@ -245,7 +247,7 @@ void read_master(Reader& reader, Source& source, const std::string& fallback_hos
   if (port) source.names.push_back("MASTER_PORT");
   const std::string chosen_host = host.value_or(fallback_host);
   std::uint16_t chosen_port = port.value_or(fallback_port);
-  // torchrun serves PyTorch's store on MASTER_PORT itself, so our store uses the next port on rank 0's host.
+  // torchrun itself serves PyTorch's store on MASTER_PORT, so our store uses the next port on rank 0's host.
   const bool taken = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (port && taken) chosen_port = static_cast<std::uint16_t>(*port < 65535 ? *port + 1 : *port - 1);
   // A world of one rank needs no place to meet.

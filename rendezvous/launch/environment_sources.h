@@ -27,7 +27,7 @@ struct Source {
   StoreLocation store;  // of kind `none` if it is not known
   Secret launcher_key;  // see `Launch`
   std::string store_from;
-  std::vector<std::string> names;  // of the variables that were found
+  std::vector<std::string> names;  // the names of the variables that were found
   std::string missing;             // such as "RANK and MASTER_PORT"; empty if nothing is missing
   std::string remedy;              // the command that sets what is missing
   bool is_present() const { return !names.empty(); }
@@ -50,8 +50,8 @@ class Reader {
   Status status_;
 };
 
-// Reads MASTER_ADDR and MASTER_PORT into the source, and notes which of the two are set and which are
-// missing. `fallback_host` and `fallback_port` replace those that are not set.
+// Reads MASTER_ADDR and MASTER_PORT into the source, and notes which of the two are set and which
+// are missing. `fallback_host` and `fallback_port` replace a variable that is not set.
 void read_master(Reader& reader, Source& source, const std::string& fallback_host = {},
                  std::uint16_t fallback_port = 0);
 

@@ -93,8 +93,8 @@ Status no_match(std::span<const Interface> all, const InterfaceFilter& filter) {
                                             there);
 }
 
-// Appends the interface to `chosen`, with only the addresses that `takes` accepts. Does nothing if it accepts
-// none, or if `chosen` already has the interface.
+// Appends the interface to `chosen`, with only the addresses that `takes` accepts. Does nothing if `takes`
+// accepts no address, or if `chosen` already has the interface.
 template <class Takes>
 void append_matching(const Interface& interface, Takes takes, std::vector<Interface>& chosen) {
   Interface part{interface.name, interface.loopback, {}};
@@ -194,8 +194,8 @@ Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
   if (route) {
     const auto owner = std::ranges::find_if(all, [&](const Interface& one) { return owns(one, *route); });
     if (owner != all.end() && !is_virtual(*owner)) return std::vector{*owner};
-    // The route may be a loopback address that no interface lists, such as 127.0.1.1. Then the loopback
-    // interface is the right one.
+    // The route may be a loopback address that no interface lists, such as 127.0.1.1. In that case the
+    // loopback interface is chosen.
     if (route->is_loopback()) {
       const auto loopback = std::ranges::find_if(all, &Interface::loopback);
       if (loopback != all.end()) return std::vector{*loopback};

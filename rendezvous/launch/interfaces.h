@@ -19,7 +19,7 @@ struct Interface {
 
 Result<std::vector<Interface>> list_interfaces();
 
-// `InterfaceFilter` is the user's choice of interfaces, and the variable that it comes from.
+// `InterfaceFilter` has the user's choice of interfaces, and the name of the variable that contains it.
 struct InterfaceFilter {
   std::string text;  // empty if the user has made no choice
   std::string variable;
@@ -33,13 +33,14 @@ InterfaceFilter interface_filter(const std::string& tutti_socket_ifname);
 //
 // With a filter, these are the interfaces that match it, in the filter's order. A filter is a comma-separated
 // list of name prefixes and CIDR blocks ("10.0.0.0/8"). With a leading ^, the interfaces that do not match
-// are chosen instead, but never loopback. With a leading =, or ^=, whole names are compared. If nothing
-// matches, fails with `invalid_argument`, which names the variable and the interfaces that exist.
+// are chosen instead, but never loopback. With a leading = or ^=, whole names are compared. If nothing
+// matches, the function fails with `invalid_argument`, and the error names the variable and the interfaces
+// that exist.
 //
-// Without a filter, the result is the interface that owns `route` (this host's address on the route to the
-// store). If no interface owns it, the result is the first usable interface. Bridges and virtual cards of
-// containers and hypervisors are skipped. Loopback is used only if the route is loopback, or if there is
-// nothing else.
+// Without a filter, the result is the interface that owns the address `route` (this host's address on the
+// route to the store). If no interface owns that address, the result is the first usable interface. Bridges
+// and virtual cards of containers and hypervisors are skipped. Loopback is used only if the route is
+// loopback, or if there is nothing else.
 Result<std::vector<Interface>> select_interfaces(std::span<const Interface> all,
                                                  const InterfaceFilter& filter,
                                                  const std::optional<SocketAddress>& route);

@@ -15,6 +15,8 @@ std::string to_string(const StoreLocation& location) {
       return "the launcher's PMI (descriptor " + std::to_string(location.descriptor) + ")";
     case StoreLocation::Kind::pmix:
       return "the launcher's PMIx";
+    case StoreLocation::Kind::mpi:
+      return "mpi://";
     case StoreLocation::Kind::none:
       break;
   }

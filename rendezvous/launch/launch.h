@@ -18,6 +18,7 @@ struct StoreLocation {
     file,
     pmi,   // through the launcher, by the protocol PMI-1
     pmix,  // through the launcher, by the library PMIx
+    mpi,   // through MPI
   };
 
   Kind kind = Kind::none;
@@ -26,7 +27,7 @@ struct StoreLocation {
   bool served = false;  // tcp only: whether a launcher serves the store; if not, rank 0 does
   std::string path;     // file: the session file; pmix: the folder of the launcher, if the launcher names it
   int descriptor = -1;  // pmi only: the launcher's socket
-  bool fence_only = false;  // pmix only: whether a rank can get the session only by the launcher's fence
+  bool fence_only = false;  // pmix only: whether ranks can get the session only by the launcher's fence
   friend bool operator==(const StoreLocation&, const StoreLocation&) = default;
 };
 
@@ -41,10 +42,10 @@ struct Launch {
   std::optional<int> local_world_size;
   StoreLocation store;
   std::optional<std::chrono::nanoseconds> timeout;
-  // A random text that the launcher has given to the ranks of this launch only. Empty if it gives none, or if
-  // the ranks do not meet through the launcher.
+  // A random text that the launcher has given to the ranks of this launch only. It is empty if the
+  // launcher gives no such text, or if the ranks do not meet through the launcher.
   Secret launcher_key = {};
-  std::string source;  // for messages: "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
+  std::string source;  // how messages name the source: "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
 };
 
 // `LaunchArguments` are what the program itself passes. All of them may be left out.
@@ -52,6 +53,7 @@ struct LaunchArguments {
   std::string url;
   std::optional<int> rank;
   std::optional<int> world_size;
+  std::string said_by = "the arguments";  // what messages call the arguments
 };
 
 // `Environment` holds the variables of a process, by name.

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t most_hosts = 64 * 1024;  // a text that stands for more is taken for nonsense
+constexpr std::size_t most_hosts = 64 * 1024;  // a list that stands for more hosts is rejected
 
 // Splits at commas outside of brackets.
 std::vector<std::string_view> split_items(std::string_view list) {

@@ -16,8 +16,8 @@ std::vector<std::string> expand_slurm_hosts(std::string_view node_list);
 std::vector<int> expand_slurm_counts(std::string_view counts);
 
 // Returns whether `step_id` is the number of a step whose tasks are ranks. A batch script, and a shell that
-// `salloc` starts on a node of the job, are steps too; in some versions of Slurm their SLURM_STEP_ID is a
-// number that no ordinary step has.
+// `salloc` starts on a node of the job, are steps, too, but not ranks. In some versions of Slurm, the
+// SLURM_STEP_ID of such a step is a number that no ordinary step has.
 bool in_slurm_step(std::string_view step_id);
 
 // Returns a port for a job step. All ranks of the step compute the same port without communication. It lies

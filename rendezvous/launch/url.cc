@@ -36,9 +36,11 @@ std::optional<std::string> percent_decoded(std::string_view text) {
   return decoded;
 }
 
-// Parses "host:port" or "[v6]:port". Returns what is wrong, or an empty text.
+// Parses "host:port" or "[v6]:port". Returns what is wrong with the text, or an empty text if nothing is
+// wrong.
 std::string parse_authority(std::string_view authority, InitUrl& parsed) {
-  if (authority.find('@') != authority.npos) return "nothing may stand before the host and an '@'";
+  if (authority.find('@') != authority.npos)
+    return "a user name before the host ('user@host') is not allowed";
   std::string_view host, port;
   if (authority.starts_with('[')) {
     const std::size_t close = authority.find(']');
@@ -121,7 +123,8 @@ std::string parse_file(std::string_view place, InitUrl& parsed) {
 Result<InitUrl> parse_url(const std::string& url) {
   const std::size_t colon = url.find("://");
   const std::string scheme = url.substr(0, colon);
-  if (colon == std::string::npos) return wrong(url, "expected env://, tcp://host:port or file:///path");
+  if (colon == std::string::npos)
+    return wrong(url, "expected env://, tcp://host:port, file:///path or mpi://");
   const std::string_view rest = std::string_view(url).substr(colon + 3);
   const std::size_t question = rest.find('?');
   std::string_view place = rest.substr(0, question);
@@ -132,6 +135,9 @@ Result<InitUrl> parse_url(const std::string& url) {
   if (scheme == "env") {
     parsed.scheme = InitUrl::Scheme::env;
     if (!place.empty()) error = "nothing may follow env:// but parameters";
+  } else if (scheme == "mpi") {
+    parsed.scheme = InitUrl::Scheme::mpi;
+    if (!place.empty()) error = "nothing may follow mpi:// but parameters";
   } else if (scheme == "tcp") {
     parsed.scheme = InitUrl::Scheme::tcp;
     if (place.ends_with('/')) place.remove_suffix(1);
@@ -140,7 +146,7 @@ Result<InitUrl> parse_url(const std::string& url) {
     parsed.scheme = InitUrl::Scheme::file;
     error = parse_file(place, parsed);
   } else {
-    error = "unknown scheme '" + scheme + "'; expected env://, tcp://host:port or file:///path";
+    error = "unknown scheme '" + scheme + "'; expected env://, tcp://host:port, file:///path or mpi://";
   }
   if (error.empty()) error = parse_query(query, parsed);
   if (!error.empty()) return wrong(url, error);

@@ -13,8 +13,9 @@ namespace tutti {
 //   env://
 //   tcp://host:port?rank=0&world_size=2&timeout=30s     (tcp://[::1]:29500 for IPv6)
 //   file:///path?rank=0&world_size=2
+//   mpi://?timeout=30s
 struct InitUrl {
-  enum class Scheme { env, tcp, file };
+  enum class Scheme { env, tcp, file, mpi };
 
   Scheme scheme = Scheme::env;
   std::string host;  // without brackets

@@ -7,7 +7,7 @@ Result<SessionText> read_session(Announcer& announcer, Deadline deadline) {
   if (!text.ok()) return text.status();
   Result<SessionText> session = parse_session(text->reveal());
   if (session.ok()) return session;
-  return Status(Code::unreachable, "there is no whole session yet: " + session.status().message());
+  return Status(Code::unreachable, "the session is not complete yet: " + session.status().message());
 }
 
 }  // namespace tutti

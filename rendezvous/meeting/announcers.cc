@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-// Returns the names under which to look for PMIx. If the launcher has brought a PMIx of its own, the system's
-// PMIx may be of another version, about which the launcher complains.
+// Returns the names under which to look for PMIx. The launcher's own PMIx comes first, since the
+// system's PMIx may have another version, and the launcher complains about that.
 std::vector<std::string> pmix_libraries(const std::string& chosen, const std::string& launcher_folder) {
   if (!chosen.empty()) return {chosen};
   const std::string name = "libpmix.so.2";

@@ -23,7 +23,8 @@ std::string list_ranks(const std::vector<int>& ranks) {
   return ranks.size() > most_missing_named ? text + " and more" : text;
 }
 
-// Asks for whole blocks of ranks first, so that a large world with few missing ranks is searched quickly.
+// Asks for whole blocks of ranks first. So the search is quick even if only a few ranks of a large world are
+// missing.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit) {
   std::vector<int> missing;
   for (int first = 0; first < self.world_size; first += static_cast<int>(ranks_per_request)) {
@@ -72,8 +73,7 @@ std::string other_program(const Introduction& self, const std::vector<Introducti
     });
     if (one_job) continue;
     return peer.describe() + " runs '" + peer.program + "' but " + self.describe() + " runs '" +
-           self.program +
-           "'; if these are two jobs, give each a place of its own (MASTER_PORT) or a TUTTI_JOB_ID";
+           self.program + "'; if these are two jobs, give each its own MASTER_PORT or TUTTI_JOB_ID";
   }
   return {};
 }

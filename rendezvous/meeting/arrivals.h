@@ -30,8 +30,9 @@ Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, D
 Result<std::vector<Introduction>> check_gathered(const Introduction& self,
                                                  const std::vector<std::string>& encoded);
 
-// Describes a rank that runs a different program from `self`, and says what to do if it belongs to another
-// job. Returns an empty text if there is no such rank, or if a launcher says that both belong to one job.
+// Describes a rank that runs a different program from `self`, and says what to do if that rank belongs to
+// another job. Returns an empty text if there is no such rank, or if a launcher says that both belong to one
+// job.
 std::string other_program(const Introduction& self, const std::vector<Introduction>& peers);
 
 // Returns the `mismatch` error for two processes with the same rank number.

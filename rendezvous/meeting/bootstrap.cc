@@ -16,13 +16,14 @@ using std::chrono::milliseconds;
 constexpr milliseconds first_rejoin_pause{20};
 constexpr milliseconds longest_rejoin_pause{300};
 
-// Returns whether the session has ended, so that the next attempt may find a new one. A failure that names a
-// rank is final.
+// Returns whether the session has ended. In that case the next attempt may find a new session. A failure that
+// names a rank is final.
 bool is_over(const Status& status) {
   return status.peer() < 0 && (status.code() == Code::peer_lost || status.code() == Code::unreachable);
 }
 
-// If `failure` is a timeout, adds which process the store refused last, since that may be the missing rank.
+// If `failure` is a timeout, adds which process the store refused last, since that process may be the missing
+// rank.
 Status with_refusal(const Status& failure, const Session& session) {
   const std::string refusal = session.last_refusal();
   if (failure.code() != Code::timeout || refusal.empty()) return failure;

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-// `interrupted` is called this often.
+// This is the time between two calls of `interrupted`.
 constexpr std::chrono::milliseconds question_interval{100};
 
 }  // namespace

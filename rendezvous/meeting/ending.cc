@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 using Phase = Meeting::Phase;
 
 // Ranks stay this long after a failure (the first limit) or a death (the second), so that ranks that arrive
-// later learn of it.
+// later learn what has happened.
 constexpr milliseconds told_within{2000};
 constexpr milliseconds death_told_within{800};
 // When rank 0 has finished, it waits this long for ranks that are still connecting.
@@ -40,8 +40,8 @@ Status Ending::settle(const Status& failure) {
   MeetingStore& store = meeting_.store;
   const Result<std::string> held = store.compare_set("done", "", encode_failure(failure), store.closing());
   if (!held.ok()) {
-    // If the store is gone because rank 0 has died, rank 0's death is the cause of other losses. It is not
-    // the cause of a timeout, or of an unreachable rank.
+    // If the store is gone because rank 0 has died, rank 0's death is the cause of all other losses. But it
+    // is not the cause of a timeout or of an unreachable rank.
     const bool own = failure.code() == Code::timeout || failure.code() == Code::unreachable;
     const Status cause = first_cause(held.status());
     return own || failure.peer() == 0 || cause.peer() != 0 ? failure : cause;
@@ -59,18 +59,19 @@ Status Ending::first_cause(const Status& failure) const {
 
 void Ending::take_leave(const Status& outcome) {
   const bool failed = !outcome.ok();
-  // A timeout before all ranks have met means that ranks are very late. They will hardly arrive within the
-  // short time that this rank could stay, so it leaves at once. Once all ranks have met, this rank stays even
-  // after a timeout.
+  // A timeout before all ranks have met means that ranks are very late. They are unlikely to arrive
+  // within the short time that this rank could stay, so it leaves at once. Once all ranks have met,
+  // this rank stays even after a timeout.
   const bool connecting = meeting_.phase == Phase::connecting;
   const bool lingers = failed && meeting_.failure_stands && (connecting || outcome.code() != Code::timeout);
   if (lingers) linger(outcome, 1);
   leave(failed, !lingers);
 }
 
-// Stays for a moment, so that ranks that are only just starting learn of the failure and do not wait in vain.
-// With `single_use` only rank 0 stays, since it serves the store. Without it, all ranks stay if they have not
-// all met yet, since the last one to leave removes the failure. The wait ends early once every rank knows.
+// Stays for a moment, so that ranks that are still starting learn of the failure instead of waiting.
+// With `single_use` only rank 0 stays, since it serves the store. Without `single_use`, all ranks stay if
+// they have not all met yet, since the last rank to leave removes the failure from the store. The wait ends
+// early once every rank knows.
 void Ending::linger(const Status& failure, int counted) {
   MeetingStore& store = meeting_.store;
   const bool connecting = meeting_.phase == Phase::connecting;
@@ -78,8 +79,8 @@ void Ending::linger(const Status& failure, int counted) {
   const int dead = died ? 1 : 0;
   const Deadline limit = earlier(Deadline::after(died ? death_told_within : told_within), store.closing());
   if (!connecting && !store.add("told", 1, limit).ok()) return;
-  // With `single_use`, rank 0 stays on behalf of all ranks. Otherwise no rank stays once all have met, since
-  // ranks then notice the failure over their connections.
+  // With `single_use`, rank 0 stays on behalf of all ranks. Without `single_use`, no rank stays once all have
+  // met, since the ranks then notice the failure over their connections.
   if (meeting_.follows() || (connecting && !meeting_.options.single_use)) return;
   for (; !limit.expired(); std::this_thread::sleep_for(short_pause)) {
     const Result<std::int64_t> count = store.add(connecting ? "present" : "told", 0, limit);
@@ -88,9 +89,10 @@ void Ending::linger(const Status& failure, int counted) {
   }
 }
 
-// Ignores failures of the store, since the outcome is already known, and rank 0 may have stopped serving a
-// `single_use` store. Rank 0 serves such a store until all ranks have left or one has failed. After a failure
-// it may stop, since connected ranks notice the failure without the store.
+// Ignores failures of the store, since the outcome is already known, and rank 0 may have stopped
+// serving a `single_use` store. Rank 0 serves such a store until all ranks have left or one has
+// failed. After a failure rank 0 may stop, since connected ranks notice the failure without the
+// store.
 void Ending::leave(bool failed, bool awaits_others) {
   MeetingStore& store = meeting_.store;
   const Introduction& self = meeting_.self;

@@ -8,17 +8,17 @@
 namespace tutti::rendezvous {
 
 // `Ending` ends one rank's part in a meeting. The rank agrees with the others on the first failure, gives
-// late ranks time to hear of it, and leaves the store. exchange.h explains the keys.
+// late ranks time to learn of that failure, and leaves the store. exchange.h explains the keys.
 class Ending {
  public:
   explicit Ending(Meeting& meeting) : meeting_(meeting) {}
 
   // Publishes a failure under the key `table`, in place of the table of all ranks. Returns the failure that
-  // all ranks will see, which is the first one published. If the table is already there, all ranks have met;
-  // then this calls `settle` instead.
+  // all ranks will see, which is the first one published. If the table is already there, all ranks have met,
+  // and this function calls `settle` instead.
   Status publish(const Status& failure);
   // Publishes a failure under the key `done`, once the ranks have met. Returns the failure that was published
-  // first. This may be another rank's failure, and either a cause or a consequence of `failure`.
+  // first. That may be another rank's failure, which may be either the cause or a consequence of `failure`.
   Status settle(const Status& failure);
   // Returns a failure that names rank 0 if rank 0 served the store and the store is gone. Otherwise returns
   // `failure`.

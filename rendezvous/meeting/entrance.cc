@@ -54,7 +54,8 @@ Status Entrance::introduce() {
   return {};
 }
 
-// Leaves a will: if this rank dies, the store sets these keys to a failure that names it.
+// Leaves a will with the store: if this rank dies, the store sets these keys to a failure that names this
+// rank.
 void Entrance::bequeath(const std::vector<std::string>& keys) {
   const Introduction& self = meeting_.self;
   const Status death(Code::peer_lost,
@@ -75,7 +76,7 @@ Status Entrance::duplicate(const Introduction& holder) const { return taken_twic
 Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
   MeetingStore& store = meeting_.store;
   const bool is_seat = key != session_key;
-  // If rank 0 serves the store, the other ranks wait until it has set the session key.
+  // If rank 0 serves the store, the other ranks wait until rank 0 has set the session key.
   const bool waits = meeting_.follows() && !is_seat;
   const std::string own = meeting_.own();
   std::string seen;
@@ -93,7 +94,7 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
     if (!holder.ok()) return holder.status().with_context("store key '" + key + "'");
     if (waits) first_ = holder->describe();
     if (holder->nonce == meeting_.self.nonce && is_seat) {
-      // The holder is this process itself, in an earlier attempt that lost its connection.
+      // The holder is this process itself: an earlier attempt set the key and then lost its connection.
       if (Status status = store.set(key, own, meeting_.deadline); !status.ok()) return status;
       continue;
     }
@@ -110,8 +111,8 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
 }
 
 // Finds out whether the holder of a key may belong to a meeting that has ended. When a meeting has ended, its
-// table is deleted last. So if there is no table, the caller reads the key again. If it finds the same holder
-// again, the holder belongs to this meeting.
+// table is deleted last. So if there is no table, the caller reads the key again. If the key still has the
+// same holder, the holder belongs to this meeting.
 Result<Entry> Entrance::look_for_table() {
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();

@@ -37,7 +37,7 @@ class Entrance {
   Meeting& meeting_;
   Ending& ending_;
   bool introduced_ = false;
-  std::string first_;  // describes the first rank that has arrived
+  std::string first_;  // a description of the first rank that has arrived
 };
 
 }  // namespace tutti::rendezvous

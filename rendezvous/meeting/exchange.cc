@@ -27,8 +27,8 @@ constexpr milliseconds poll_interval{50};
 constexpr milliseconds first_pause{20};
 constexpr milliseconds longest_pause{300};
 
-// `Exchange` carries out rounds. In a round the rank enters, learns of the others, connects to them, and
-// leaves. A round that finds an earlier meeting's keys is stale, and is repeated.
+// `Exchange` carries out rounds. In a round the rank enters the meeting, learns who the other ranks are,
+// connects to them, and leaves. A round that finds an earlier meeting's keys is stale, and is repeated.
 class Exchange {
  public:
   Exchange(Store& store, const Introduction& self, const ExchangeOptions& options, Deadline deadline)
@@ -164,7 +164,7 @@ Result<std::string> Exchange::make_table() {
   }
   if (const std::string other = rendezvous::other_program(self, *peers); !other.empty())
     log::warn("ranks were started as different programs: ", other);
-  // If another rank has published a failure first, this returns that failure.
+  // If another rank has published a failure first, this call returns that failure.
   return meeting_.store.compare_set("table", "", encode_table(encoded), meeting_.deadline);
 }
 
@@ -192,8 +192,9 @@ Result<std::string> Exchange::gather(int first, int last, std::vector<std::strin
   }
 }
 
-// Waits for the table. If this rank's time runs out, it ends the meeting for all ranks. The others cannot
-// meet without this rank, and if it left silently, they would take it for a rank that never arrived.
+// Waits for the table. If this rank's time runs out, this function ends the meeting for all ranks, since the
+// others cannot meet without this rank. If this rank left silently, the others would report that it never
+// arrived.
 Result<std::string> Exchange::await_table() {
   Result<std::string> table = meeting_.await_key("table");
   if (table.ok() || table.status().code() != Code::timeout) return table;

@@ -11,17 +11,17 @@
 namespace tutti {
 
 // `exchange` tells the other ranks who this rank is, and returns who they are. It uses these keys:
-//   present  the number of ranks that have entered and not left
+//   present  the number of ranks that have entered and have not left
 //   session  the Introduction of the first rank, with which all others must be compatible
 //   rank/<r> the Introduction of rank r
 //   table    rank 0's table of all Introductions; or a failure, published by the rank that noticed it, so
 //            that all ranks fail at once with the same words
-//   told     the number of ranks that know of a failure
+//   told     the number of ranks that know of the failure in `table`
 //   done     "1" once all have left (single_use); or the failure that stopped ranks after they had met,
 //            published by the first rank that noticed it
-// Only rank 0 reads all Introductions; every other rank makes a constant number of requests. Each rank leaves
-// a will at the store (Store::set_will): if the rank's connection to the store ends, the ranks that wait for
-// `table` or `done` read a failure that names the rank.
+// Only rank 0 reads all Introductions; every other rank makes a constant number of requests. Each
+// rank leaves a will at the store (Store::set_will). If the rank's connection to the store ends,
+// the ranks that wait for `table` or `done` read a failure that names this rank.
 //
 // `exchange` fails with
 //   mismatch     for duplicate ranks, or different world sizes, settings or versions; it names both sides

@@ -13,13 +13,13 @@ namespace tutti {
 
 // `ExchangeOptions` say where and how the ranks of an `exchange` meet.
 struct ExchangeOptions {
-  // If true, rank 0 serves the store for this one meeting. On rank 0 `exchange` returns only after all ranks
-  // have the table, and rank 0 may then stop serving at once. The key `table` (the Introductions of all
-  // ranks, see exchange.h) is not deleted. So a late rank that still reaches the store learns that the
-  // meeting has ended.
-  // If false, the last rank to leave removes all keys except the counter `present`, so that the next meeting
-  // can use the same store and keys. If ranks die, the store itself removes the keys once all other ranks
-  // have left. But a store that does not track connections then keeps the keys.
+  // If this is true, rank 0 serves the store for this one meeting. On rank 0 `exchange` returns only after
+  // all ranks have the table, and rank 0 may then stop serving at once. The key `table` (the Introductions of
+  // all ranks, see exchange.h) is not deleted. So a late rank that still reaches the store learns that the
+  // meeting has ended. If this is false, the last rank to leave removes all keys except the counter
+  // `present`, so that the next meeting can use the same store and keys. If ranks die, the store itself
+  // removes the keys once all other ranks have left. A store that does not track connections cannot do that,
+  // and keeps the keys.
   bool single_use = false;
   // Called by rank 0 about ten times a second while it waits for ranks.
   std::function<void()> while_waiting = {};

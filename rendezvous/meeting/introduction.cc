@@ -116,7 +116,7 @@ Result<Introduction> decode_introduction(std::string_view text) {
   for (const auto& [name, facts] : message.offloads()) peer.offloads[name] = facts;
   if (!are_sound(peer.offloads)) {
     return Status(Code::protocol_error, "what rank " + std::to_string(peer.rank) +
-                                            " published about its offloads is no short text");
+                                            " published about its offloads is not a short text");
   }
   peer.version = message.version();
   peer.nonce = message.nonce();
@@ -132,7 +132,7 @@ Status check_same_job(const Introduction& a, const Introduction& b) {
     if (other == b.job.end() || other->second == value || (named && name != own_job_variable)) continue;
     return mismatch("two jobs meet at one place: " + name + " is '" + value + "' on " + a.describe() +
                         " but '" + other->second + "' on " + b.describe() +
-                        "; give each job a place of its own (MASTER_PORT), or, if they are one job, both the "
+                        "; give each job its own MASTER_PORT, or, if they are one job, both the "
                         "same TUTTI_JOB_ID",
                     b);
   }

@@ -17,8 +17,8 @@ namespace tutti::rendezvous {
 // A rank that asks the store again and again pauses this long between the requests.
 inline constexpr std::chrono::milliseconds short_pause{20};
 
-// `Meeting` is what the parts of one rank's `exchange` share: the rank itself, its time, and how far it has
-// come. exchange.h explains the keys.
+// `Meeting` is what the parts of one rank's `exchange` share: the rank itself, its time limit, and how far it
+// has come. exchange.h explains the keys.
 class Meeting {
  public:
   // `Phase` is how far this rank is in the current round. Each phase includes those before it.
@@ -41,15 +41,15 @@ class Meeting {
   // Returns the value of the key `table`, or an empty text if the key is not set. A table is never empty.
   Result<std::string> current_table(Deadline limit);
 
-  // Returns whether the user has interrupted the meeting. Once `options.interrupted` has returned true, this
-  // stays true.
+  // Returns whether the user has interrupted the meeting. Once `options.interrupted` has returned true, the
+  // result stays true.
   bool is_interrupted();
   Status interruption() const;
 
   // Waits for a key of the store until the deadline `waiting`, and returns its value. Fails with `timeout` if
   // the key does not appear, and with `aborted` if this rank is interrupted.
   Result<std::string> await_key(const std::string& key);
-  // Logs, at growing intervals, which ranks this one waits for. Called between the requests of a long wait.
+  // Logs, at growing intervals, which ranks this rank waits for. Called between the requests of a long wait.
   void speak_of_wait();
   // Returns the time limit of a request that does not wait for a key. A healthy store answers such a request
   // at once.
@@ -61,8 +61,8 @@ class Meeting {
   Introduction self;
   const ExchangeOptions& options;
   const Deadline deadline;
-  // Waits end at this time. It is earlier than `deadline`; the time in between serves to find out which ranks
-  // are missing.
+  // This is the time at which every wait ends. It is earlier than `deadline`, and the time in between serves
+  // to find out which ranks are missing.
   const Deadline waiting;
   Phase phase = Phase::outside;
   bool failure_stands = false;  // the store has a failure in place of the table, or under `done`

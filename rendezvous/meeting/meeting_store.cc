@@ -7,7 +7,7 @@ using std::chrono::milliseconds;
 
 // A request whose deadline comes from `closing()` may take at most this long.
 constexpr milliseconds longest_request{2000};
-// Such requests may begin up to this long after the deadline.
+// A request whose deadline comes from `closing()` may begin up to this long after the meeting's deadline.
 constexpr milliseconds closing_window{300};
 
 Deadline end_after(Deadline deadline) {

@@ -27,7 +27,7 @@ Secret from_hex(std::string_view hex) {
   constexpr std::string_view digits = "0123456789abcdef";
   if (hex.size() % 2 != 0 || hex.find_first_not_of(digits) != hex.npos) return {};
   std::string text;
-  text.reserve(hex.size() / 2);  // since growing would leave copies behind
+  text.reserve(hex.size() / 2);  // reserved first, since growing would leave copies behind
   for (std::size_t i = 0; i < hex.size(); i += 2)
     text += static_cast<char>(digits.find(hex[i]) << 4 | digits.find(hex[i + 1]));
   Secret secret(text);
@@ -35,8 +35,8 @@ Secret from_hex(std::string_view hex) {
   return secret;
 }
 
-// A meeting's keys contain the number of fences that were passed before the meeting. The key that ends in 0
-// holds the number of pieces that the text is cut into.
+// A meeting's keys contain the number of fences that this process passed before the meeting. The key that
+// ends in 0 holds the number of pieces that the text is cut into.
 std::string key_prefix(const PmiClient& client) { return "tutti-" + std::to_string(client.fences()) + "-"; }
 
 }  // namespace

@@ -11,16 +11,16 @@
 
 namespace tutti {
 
-// A `PmiAnnouncer` announces the session through the launcher, by PMI-1: rank 0 puts the text under a key,
-// all ranks pass a fence, and the others get the text. So all ranks must meet in the same order if they meet
-// more than once. The launcher keeps the text until the job ends.
+// A `PmiAnnouncer` announces the session through the launcher, by PMI-1. Rank 0 puts the text under
+// a key, all ranks pass a fence, and the others get the text. So all ranks must meet in the same
+// order if they meet more than once. The launcher keeps the text until the job ends.
 class PmiAnnouncer final : public Announcer {
  public:
   // The client must outlive the announcer.
   PmiAnnouncer(PmiClient& client, std::function<bool()> interrupted);
 
   Status publish(const Secret& text, Deadline deadline) override;
-  // Passes the fence at the first call; later calls return the same text.
+  // The first call passes the fence. Later calls return the same text.
   Result<Secret> read(Deadline deadline) override;
 
  private:
@@ -28,7 +28,7 @@ class PmiAnnouncer final : public Announcer {
 
   PmiClient& client_;
   std::function<bool()> interrupted_;
-  Secret text_;  // what was read
+  Secret text_;  // the text that was read
 };
 
 }  // namespace tutti

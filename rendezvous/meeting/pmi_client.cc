@@ -21,14 +21,14 @@ namespace {
 
 // A launcher's line is little longer than a value, and a value has at most a kilobyte.
 constexpr std::size_t longest_line = 8192;
-// Slurm takes no longer request than this, and neither does MPICH's own library.
+// Neither Slurm nor MPICH's own library accepts a longer request than this.
 constexpr std::int64_t longest_request = 1024;
 constexpr std::size_t longest_key = 32;
 constexpr std::int64_t least_value = 32;
 // This is the answer to `put`. It may quote the request, which may contain the job's token, so errors must
 // not quote this answer.
 constexpr std::string_view put_answer = "put_result";
-// The goodbye of a process may take this long.
+// The goodbye may take at most this long.
 constexpr std::chrono::seconds parting_limit{2};
 
 Secret line_of(const Secret& request) { return Secret::joined({"cmd=", request.reveal(), "\n"}); }
@@ -166,7 +166,8 @@ Result<Secret> PmiClient::receive_line(Deadline deadline) {
   return text;
 }
 
-// Remembers a failure, after which nothing more is asked: the next answer could belong to an earlier request.
+// Remembers a failure. After a failure the client sends no more requests, since the next answer could belong
+// to an earlier request.
 Status PmiClient::fail(const Status& status) {
   status_ =
       Status(Code::invalid_argument, "the launcher does not serve PMI (PMI_FD is " + std::to_string(number_) +

@@ -15,15 +15,17 @@
 
 namespace tutti {
 
-// A `PmiClient` talks to the launcher that has started this process, MPICH's mpiexec for example, in the
-// protocol PMI-1: lines of text over a socket that the launcher has opened. The launcher keeps texts under
-// keys, and has a fence, which a rank passes when all ranks of the job have come to it. The first line says
-// that it is PMI-1. Launchers that also know PMI-2, such as `srun --mpi=pmi2`, then answer in PMI-1.
+// A `PmiClient` talks to the launcher that has started this process, such as MPICH's mpiexec. The protocol
+// PMI-1 consists of lines of text over a socket that the launcher has opened. The launcher keeps texts under
+// keys. It also has a fence, which a rank passes once all ranks of the job have reached the fence. The
+// client's first line says that the client speaks PMI-1. Launchers that also know PMI-2, such as `srun
+// --mpi=pmi2`, then answer in PMI-1.
 //
-// Once a process has sent anything, it must say goodbye before it ends. Otherwise mpiexec takes its end for a
-// crash and kills the job. After the goodbye the launcher no longer listens. So a process has one client,
-// whose destructor says goodbye when the process exits. After a failed call the destructor says nothing, so
-// that mpiexec ends the job, whose ranks could not meet. In a forked child it says nothing either.
+// Once a process has sent anything, it must say goodbye before it ends. Otherwise mpiexec believes that the
+// process has crashed, and kills the job. After the goodbye the launcher no longer listens. So a process has
+// one client, whose destructor says goodbye when the process exits. After a failed call the ranks cannot
+// meet. The destructor then says no goodbye, so that mpiexec ends the job. In a forked child the destructor
+// says no goodbye either.
 //
 // Source: the behaviour of MPICH's hydra (src/pm/hydra) and of Slurm's plugin mpi/pmi2, and P. Balaji et al.,
 // "PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale Systems", EuroMPI 2010.
@@ -43,12 +45,13 @@ class PmiClient {
   // The calls below fail with `timeout`, with `aborted`, or with `invalid_argument`, which says why the
   // launcher cannot be used. After a failure, all later calls fail with `invalid_argument`.
 
-  // The value has at most `value_limit()` characters and no spaces. It can be read after the next fence.
+  // Puts a value under a key. The value has at most `value_limit()` characters and no spaces. It can be read
+  // after the next fence.
   Status put(const std::string& key, std::string_view value, Deadline deadline);
   Result<Secret> get(const std::string& key, Deadline deadline);
-  // Waits until all ranks have called this. Logs a warning if that takes long.
+  // Waits until all ranks have called this function. Logs a warning if that takes long.
   Status fence(Deadline deadline);
-  // Returns how many fences this process has passed. It is the same number on all ranks.
+  // Returns how many fences this process has passed. The number is equal on all ranks.
   std::uint64_t fences() const { return fences_; }
   std::size_t value_limit() const { return value_limit_; }
 
@@ -60,7 +63,7 @@ class PmiClient {
   Result<Secret> receive_line(Deadline deadline);
   Status fail(const Status& status);
 
-  const int number_;  // of the launcher's socket, for errors
+  const int number_;  // the number of the launcher's socket, for errors
   const std::uint32_t born_;
   std::mutex mutex_;
   store_wire::Stream stream_;

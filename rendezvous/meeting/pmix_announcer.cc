@@ -8,9 +8,10 @@
 namespace tutti {
 namespace {
 
-// A rank waits this long for the fence before it asks for the text without it.
+// A rank waits this long for the fence before it asks for the text without the fence.
 constexpr std::chrono::seconds fence_patience{2};
-// A request for the text may take this long. If it takes longer, the next `read` goes on with it.
+// A request for the text may take this long. If it takes longer, the next `read` continues to wait for the
+// answer.
 constexpr std::chrono::seconds answer_patience{2};
 constexpr std::chrono::milliseconds parting_patience{500};
 
@@ -30,7 +31,7 @@ Status PmixAnnouncer::begin(Deadline deadline) {
 }
 
 void PmixAnnouncer::go_on_with_fence(Deadline limit) {
-  // Whether the fence is passed by then does not matter.
+  // The result is ignored, since it does not matter whether the fence is passed by then.
   static_cast<void>(client_.pass_fences(client_.sessions().count, limit).ok());
 }
 

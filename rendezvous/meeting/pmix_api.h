@@ -9,7 +9,7 @@
 #include <tutti/status.h>
 
 // These are the parts of PMIx that tutti uses. PMIx is found at run time, so its headers are not needed. All
-// versions since 2.0 agree on what is declared here; tests/unit/rendezvous/pmix_header_test.cc compares it
+// versions since 2.0 agree on these declarations. tests/unit/rendezvous/pmix_header_test.cc compares them
 // with the header.
 namespace tutti::pmix {
 
@@ -26,7 +26,7 @@ struct Process {
 struct Value {
   std::uint16_t type = 0;
   union {
-    std::uint64_t largest[3];  // the first member, so that all bytes are zero at first
+    std::uint64_t largest[3];  // the first member of the union, so that all of its bytes are zero at first
     bool flag;
     char* string;
   } data = {};
@@ -58,8 +58,9 @@ struct Api {
   const char* (*Error_string)(Outcome outcome);
 };
 
-// Finds PMIx: the first library of `names` that this process has loaded, or else the first that can be
-// loaded. Fails with `unsupported`, which has the loader's words about each. Any thread may call.
+// Finds PMIx: the first library of `names` that this process has loaded, or else the first that can
+// be loaded. Fails with `unsupported`, and quotes the loader's error for each name. Any thread may
+// call.
 Result<Api> load(std::span<const std::string> names);
 
 }  // namespace tutti::pmix

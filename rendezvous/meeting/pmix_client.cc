@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-// The goodbye of a process may take this long.
+// The goodbye may take at most this long.
 constexpr std::chrono::seconds goodbye_limit{2};
 
 // Takes the text out of a value that PMIx has made, and frees the value.
@@ -31,7 +31,7 @@ Secret take(pmix::Value* value) {
   return text;
 }
 
-// Passes a fence that hands what the ranks have put to all of them.
+// Passes a fence that gives all ranks the texts that each of them has put.
 pmix::Outcome collecting_fence(const pmix::Api& api) {
   pmix::Info collect;
   pmix::collect_data.copy(collect.key, sizeof(collect.key) - 1);
@@ -47,7 +47,7 @@ PmixClient::PmixClient(std::vector<std::string> libraries, int rank)
 
 PmixClient::~PmixClient() {
   if (!spoken_ || !status_.ok() || born_ != fork_generation()) return;
-  // PMIx must not end while a thread of ours is in it.
+  // PMIx must not end while a thread of ours is inside it.
   if ((fence_ && !fence_->has_returned()) || (request_ && !request_->call.has_returned())) return;
   const DetachedCall goodbye([api = api_] { return api.Finalize(nullptr, 0); });
   static_cast<void>(goodbye.wait({}, Deadline::after(goodbye_limit)).ok());
@@ -114,14 +114,14 @@ Status PmixClient::pass_fences(std::uint64_t count, Deadline limit) {
     // A fence that has failed counts, too, since it cannot be repeated.
     fence_.reset();
     ++fences_passed_;
-    request_.reset();  // a new request finds what the fence has brought
+    request_.reset();  // a new request also finds the texts that the fence has delivered
   }
   return status_;
 }
 
 Result<Secret> PmixClient::get(const std::string& key, Deadline deadline) {
   if (!status_.ok()) return status_;
-  // If an earlier call has given up, its request is still under way.
+  // The request of an earlier call that gave up may still be under way.
   if (!request_ || request_->key != key) request_ = ask_for(key);
   const Result<int> outcome = request_->call.wait(interrupted_, deadline);
   if (outcome.status().code() == Code::aborted) return outcome.status();

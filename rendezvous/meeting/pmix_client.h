@@ -17,16 +17,17 @@
 
 namespace tutti {
 
-// A `PmixClient` talks to the launcher that has started this process, Open MPI's mpirun or Slurm's srun for
-// example, through the library of PMIx. The launcher keeps texts that a rank puts under keys, and has a
-// fence, which hands them to the other ranks. A rank can also get a text without the fence, but that takes
-// two seconds with some launchers, and does not work in every step of Slurm.
+// A `PmixClient` uses the PMIx library to talk to the launcher that has started this process, such as Open
+// MPI's mpirun or Slurm's srun. The launcher keeps texts that a rank puts under keys. It also has a fence,
+// which hands these texts to the other ranks. A rank can also get a text without the fence. But that takes
+// two seconds with some launchers, and does not work in some steps of Slurm.
 //
-// A process must say goodbye to PMIx before it ends (PMIx_Finalize). Otherwise mpirun takes its end for a
-// crash and kills the job. Some launchers do not let a process come back after its goodbye. So a process has
-// one client, whose destructor says goodbye when the process exits. If the program uses MPI too, PMIx counts
-// both users, and says goodbye when the last one does. After a failed call the destructor says nothing, so
-// that mpirun ends the job, whose ranks could not meet. In a forked child it says nothing either.
+// A process must say goodbye to PMIx before it ends (PMIx_Finalize). Otherwise mpirun believes that the
+// process has crashed, and kills the job. Some launchers do not let a process come back after its goodbye. So
+// a process has one client, whose destructor says goodbye when the process exits. If the program uses MPI,
+// too, PMIx counts both users, and says goodbye only after both have said goodbye. After a failed call the
+// ranks cannot meet. The destructor then says no goodbye, so that mpirun ends the job. In a forked child the
+// destructor says no goodbye either.
 //
 // Source: the PMIx standard, version 4.1, and OpenPMIx.
 class PmixClient {
@@ -44,18 +45,21 @@ class PmixClient {
   // as long as `turn`.
   Status begin(std::unique_lock<std::mutex>& turn, std::function<bool()> interrupted, Deadline deadline);
 
-  // Lets the other ranks get the text. A key is never put twice, since PMIx may keep copies of what it has
-  // seen. Fails as `begin` does; then all later calls fail with `invalid_argument`.
+  // Lets the other ranks get the text. A key must not be put twice, since PMIx may keep copies of earlier
+  // texts. Fails as `begin` does. After a failure all later calls fail with `invalid_argument`.
   Status put(const std::string& key, const Secret& text, Deadline deadline);
-  // Passes fences until this process has passed `count` of them since its start, one after the other. All
-  // ranks must pass equally many. Fails with `timeout` at the limit, and with `aborted` if interrupted; the
-  // next call goes on with the fence. Logs a warning if that takes long.
+  // Passes fences, one after the other, until this process has passed `count` fences since its start. All
+  // ranks must pass the same number of fences. Fails with `timeout` at the limit, and with `aborted` if
+  // interrupted. In both cases the next call continues to wait for the fence. Logs a warning if the fence
+  // takes long.
   Status pass_fences(std::uint64_t count, Deadline limit);
-  // Returns the text that rank 0 has put under the key. Fails with `unreachable` if there is none by the
-  // deadline, and perhaps earlier: some launchers answer at once. Fails with `aborted` if interrupted.
+  // Returns the text that rank 0 has put under the key. Fails with `unreachable` if there is no such text by
+  // the deadline. With some launchers it fails earlier, since they answer at once. Fails with `aborted` if
+  // interrupted.
   Result<Secret> get(const std::string& key, Deadline deadline);
 
-  // `Sessions` are those that this process has published (rank 0) or read (the others).
+  // `Sessions` describes the sessions that this process has published (rank 0) or read (the
+  // others).
   struct Sessions {
     std::uint64_t count = 0;
     Secret last;
@@ -86,7 +90,7 @@ class PmixClient {
   pmix::Api api_{};
   std::shared_ptr<pmix::Process> self_ = std::make_shared<pmix::Process>();
   std::optional<Request> request_;
-  std::optional<DetachedCall> fence_;  // the one that this process is passing
+  std::optional<DetachedCall> fence_;  // the fence that this process is passing
   std::uint64_t fences_passed_ = 0;
   Sessions sessions_;
 };

@@ -23,8 +23,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// If its port is in use, rank 0 tries again for this long: an earlier session of the same job may take a
-// moment to release the port.
+// If the port of its store is in use, rank 0 tries again for this long. An earlier session of the same job
+// may take a moment to release the port.
 constexpr milliseconds port_patience{1500};
 constexpr milliseconds first_look_pause{20};
 constexpr milliseconds longest_look_pause{250};
@@ -43,11 +43,11 @@ bool is_own(const std::string& address, const std::vector<Interface>& interfaces
   });
 }
 
-// Returns the addresses to serve on, so that others find this process at `host`.
+// Returns the addresses to serve on, so that other processes find this process at `host`.
 Result<Places> places_to_serve(const std::string& host, const SessionOptions& options, Deadline deadline) {
   if (!options.bind_address.empty()) return Places{{options.bind_address}, {}};
-  // A name may not resolve yet, for example the name of a Kubernetes Service that waits for this rank. Then
-  // `join` tries again.
+  // A name may not resolve yet, for example the name of a Kubernetes Service that waits for this rank. In
+  // that case `join` tries again.
   Result<std::vector<SocketAddress>> resolved = tcp::look_up(host, 0, deadline, options.interrupted);
   if (!resolved.ok()) return resolved.status();
   Result<std::vector<Interface>> interfaces = list_interfaces();
@@ -102,8 +102,8 @@ std::optional<SocketAddress> useful_route(const std::string& host, const SocketA
 }  // namespace
 
 struct Session::Serving {
-  // Destruction withdraws the session before it ends the server, so that no rank finds a session that leads
-  // nowhere.
+  // Destruction withdraws the session before it ends the server, so that no rank finds a session without a
+  // server.
   std::unique_ptr<tcp::StoreServer> server;
   std::unique_ptr<Announcer> announcer;  // null if the ranks know the store's address
 };
@@ -128,7 +128,7 @@ std::vector<std::string> listen_addresses(const std::string& host, const std::ve
     if (std::ranges::find(addresses, address.host()) == addresses.end()) addresses.push_back(address.host());
   }
   if (names_loopback(host)) {
-    // IPv6 may be off although the name service knows ::1, so another address is preferred.
+    // IPv6 may be off even if the name service knows ::1, so another address is preferred.
     if (addresses.size() > 1) std::erase(addresses, "::1");
     return {addresses.front()};
   }
@@ -164,6 +164,7 @@ class SessionMaker {
   Result<Session> connect_announced() const;
   Result<Session> follow(Announcer& announcer) const;
   std::unique_ptr<Announcer> announcer() const {
+    if (launch_.store.kind == StoreLocation::Kind::mpi) return options_.mpi_announcer();
     return announcer_for(launch_, options_.pmix_library, options_.interrupted);
   }
   static Session session_in(std::shared_ptr<tcp::StoreClient> store, security::SharedCredentials credentials);
@@ -248,8 +249,9 @@ Result<Session> SessionMaker::connect_tcp() const {
   return session;
 }
 
-// Returns the addresses to listen on. If the user has named one, it is the only one. Otherwise they are
-// loopback, for ranks on this host, and one address of each chosen interface, for the other ranks.
+// Returns the addresses to listen on. If the user has named an address, the server listens only on that
+// address. Otherwise it listens on loopback, for ranks on this host, and on one address of each chosen
+// interface, for the other ranks.
 Result<std::vector<std::string>> SessionMaker::session_addresses() const {
   if (!options_.bind_address.empty()) return std::vector{options_.bind_address};
   Result<std::vector<Interface>> all = list_interfaces();
@@ -280,8 +282,8 @@ void SessionMaker::describe(const tcp::StoreServer& server, SessionText& text) c
 }
 
 // Makes credentials from three secrets: the user's token and the launcher's key, which may be empty, and the
-// session's token. So a process proves that it can read the session, and that it has the other two if they
-// exist.
+// session's token. So a process proves that it can read the session, and that it has the other two secrets if
+// they exist.
 Result<security::SharedCredentials> SessionMaker::session_credentials(const SessionText& text) const {
   security::Settings settings = options_.security;
   settings.token =
@@ -357,8 +359,8 @@ Session SessionMaker::session_in(std::shared_ptr<tcp::StoreClient> store,
 Result<Session> SessionMaker::connect_announced() const {
   Backoff backoff(first_look_pause, longest_look_pause);
   const std::unique_ptr<Announcer> source = announcer();
-  // Set once a store has refused this rank. It may be the store of another job, at a port that an old session
-  // names.
+  // Set once a store has refused this rank. That may have been the store of another job, at a port that an
+  // old session names.
   std::optional<Deadline> patience;
   for (;;) {
     Result<Session> session = follow(*source);

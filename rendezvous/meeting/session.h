@@ -14,6 +14,7 @@
 
 #include "rendezvous/launch/interfaces.h"
 #include "rendezvous/launch/launch.h"
+#include "rendezvous/meeting/announcer.h"
 
 namespace tutti {
 
@@ -25,13 +26,17 @@ struct SessionOptions {
   std::uint16_t first_port = 0, last_port = 0;  // range of the ports that we choose; 0 for any
   InterfaceFilter interfaces;                   // announced sessions: where to listen besides loopback
   std::string pmix_library = {};                // the file of PMIx's library; if empty, it is searched for
-  security::Settings security = {};             // announced sessions add a token of their own
+  // Makes the announcer of ranks that meet through MPI. The function may be empty if the ranks meet
+  // elsewhere.
+  std::function<std::unique_ptr<Announcer>()> mpi_announcer = {};
+  security::Settings security = {};  // an announced session adds its own token
   // Called repeatedly during the search for the store. If it returns true, the search ends with `aborted`.
   std::function<bool()> interrupted = {};
 };
 
 // `Session` is the store of one meeting, and what rank 0 needs to serve it. On destruction the server stops
-// and the session is withdrawn. Destroy it only after `exchange`, or the others lose the store.
+// and the session is withdrawn. Destroy the session only after `exchange`. Otherwise the other ranks lose the
+// store.
 class Session {
  public:
   Session();
@@ -40,22 +45,23 @@ class Session {
   ~Session();
 
   std::shared_ptr<Store> store;
-  // True if the store exists for this meeting only; see ExchangeOptions.
+  // This is true if the store exists for this meeting only; see ExchangeOptions.
   bool single_use = false;
-  // The credentials prove to the others that this process belongs to the job. Null if the job asks for no
-  // proof.
+  // The credentials prove to the others that this process belongs to the job. They are null if the
+  // job asks for no proof.
   security::SharedCredentials credentials;
-  // This host's address on the route to the store. It shows which interface reaches the other ranks. It is
-  // missing if it is not known, as on a rank 0 that listens on several addresses. It is also missing if it is
-  // loopback although the store's host was not named as loopback (Debian's 127.0.1.1).
+  // `route` is this host's address on the route to the store. The address shows which interface reaches the
+  // other ranks. It is missing if it is not known, as on a rank 0 that listens on several addresses. It is
+  // also missing if the address is loopback although the store's host was not given as loopback (Debian's
+  // 127.0.1.1).
   std::optional<SocketAddress> route;
 
-  // Says, for errors, why the others may not find the store that this rank serves. Empty if there is no
-  // reason for doubt, or if this rank serves no store.
+  // This text is for errors. It says why the others may not find the store that this rank serves.
+  // It is empty if there is no reason for doubt, or if this rank serves no store.
   std::string doubt;
 
-  // Returns why the store refused the last tutti process that wanted to meet here. Empty if the store has
-  // refused no process, or if another process serves the store.
+  // Returns why the store refused the last tutti process that wanted to meet here. The text is
+  // empty if the store has refused no process, or if another process serves the store.
   std::string last_refusal() const;
   // Announces the session again if it has vanished. Rank 0 calls this while it waits.
   void keep_alive() const;
@@ -70,11 +76,12 @@ class Session {
 // the deadline. A world of one rank gets a store in memory.
 Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline);
 
-// Returns the addresses that rank 0 listens on. The other ranks look for rank 0 at `host`, which resolves to
-// `resolved` on this host. There are three cases. If `host` is "localhost" or a loopback literal, returns
-// that loopback address. If `host` resolves to a single address, which belongs to this host, returns that
-// address. Otherwise returns "", which stands for all addresses: the name may mean something else on other
-// hosts (127.0.1.1, several addresses), or may not belong to this host (NAT, a Service).
+// Returns the addresses that rank 0 listens on. The other ranks look for rank 0 at `host`, which
+// resolves to `resolved` on this host. There are three cases. If `host` is "localhost" or a
+// loopback literal, returns that loopback address. If `host` resolves to a single address, which
+// belongs to this host, returns that address. Otherwise returns "", which stands for all addresses.
+// In that case the name may mean something else on other hosts (127.0.1.1, several addresses), or
+// may not belong to this host (NAT, a Service).
 std::vector<std::string> listen_addresses(const std::string& host, const std::vector<SocketAddress>& resolved,
                                           const std::vector<Interface>& interfaces);
 

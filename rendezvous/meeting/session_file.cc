@@ -46,8 +46,8 @@ std::string user_name(uid_t uid) {
   return (known ? std::string(found->pw_name) + " (uid " : "(uid ") + std::to_string(uid) + ")";
 }
 
-// Returns why a file must be neither believed nor replaced, or an empty text if it is ours. A user who can
-// write the file could lead us to a store of theirs.
+// Returns why this process must not trust or replace a file, or an empty text if the file is ours. A user who
+// can write the file could lead us to a foreign store.
 std::string why_not_ours(const struct stat& info) {
   if (S_ISDIR(info.st_mode)) return "it is a folder";
   if (S_ISLNK(info.st_mode)) return "it is a symbolic link";
@@ -80,7 +80,8 @@ Status replace_file(const std::string& path, std::string_view text) {
   int error = write_all(file.get(), text);
   struct stat info = {};
   if (error == 0 && fstat(file.get(), &info) != 0) error = errno;
-  // On some file systems a new file belongs to another user, or has no mode. The other ranks would refuse it.
+  // On some file systems a new file belongs to another user, or has no mode. The other ranks would refuse
+  // such a file.
   std::string unfit = error == 0 ? why_not_ours(info) : std::string();
   if (error == 0 && unfit.empty()) unfit = why_open_to_others(info);
   // A network file system may report a failed write only when the file is closed.
@@ -89,9 +90,10 @@ Status replace_file(const std::string& path, std::string_view text) {
   if (error == 0 && unfit.empty()) return {};
   unlink(temporary.c_str());
   if (error != 0) return cannot_write(path, error);
-  return Status(Code::invalid_argument,
-                "the file system of " + folder_of(path) +
-                    " is not fit for a session file, as it makes of a new one: " + unfit);
+  return Status(
+      Code::invalid_argument,
+      "the file system of " + folder_of(path) +
+          " cannot hold a session file: a new file there differs from what was asked for: " + unfit);
 }
 
 Status not_there(const std::string& path, int error) {
@@ -108,13 +110,13 @@ Status not_there(const std::string& path, int error) {
   return Status(Code::unreachable, "cannot read the session file " + path + ": " + error_text(error));
 }
 
-// Opens the file's folder. Network file systems remember for a while that a file does not exist; opening the
+// Opens the file's folder. Network file systems remember for a while that a file does not exist. Opening the
 // folder makes them check again.
 void refresh_folder(const std::string& path) {
   if (DIR* folder = opendir(folder_of(path).c_str())) closedir(folder);
 }
 
-// Reads the file. Fails unless the file is ours, and is empty or begins like a session.
+// Reads the file. Fails if the file is not ours, or if it is not empty and does not begin like a session.
 Result<Secret> read_ours(const std::string& path) {
   refresh_folder(path);
   // O_NONBLOCK is set, since a FIFO at that path must not block us.
@@ -130,7 +132,7 @@ Result<Secret> read_ours(const std::string& path) {
   if (why.empty() && !text.empty()) {
     why = text.reveal().starts_with(session_magic)
               ? why_open_to_others(info)
-              : "it holds something else than a session; give the ranks a path of their own";
+              : "it does not hold a session; give the ranks another path";
   }
   if (!why.empty()) return refused(path, why);
   return text;

@@ -25,14 +25,14 @@ class SessionFile final : public Announcer {
   // `read`). Otherwise fails with `invalid_argument`, which names the path and says why the file cannot be
   // written, or what else is at the path.
   Status publish(const Secret& text, Deadline deadline) override;
-  // Fails with `unreachable` if there is no file. Fails with `invalid_argument` if the path is a folder, its
-  // folder does not exist, or the file is not ours; then waiting does not help. A file is not ours if its
-  // owner is neither this user nor root, or if it is a link or not a regular file. Unless it is empty, it is
-  // also not ours if others have rights to it, or if its content does not begin like a session. So another
-  // user cannot lead us to a store of theirs, and files with other data are kept.
+  // Fails with `unreachable` if there is no file. Fails with `invalid_argument` if waiting does not help: the
+  // path is a folder, the folder of the file does not exist, or the file is not ours. A file is ours if it is
+  // a regular file, not a link, and belongs to this user or to root. If it is not empty, it must also begin
+  // like a session, and only its owner may have rights to it. So another user cannot lead us to a foreign
+  // store, and files with other data are kept.
   Result<Secret> read(Deadline deadline) override;
-  // Publishes the file again if it has vanished. An earlier run that ends late may remove our file instead of
-  // its own.
+  // Publishes the file again if it has vanished. A rank of an earlier run may end late, and may then remove
+  // our file instead of its own file.
   void restore_if_missing() override;
 
  private:

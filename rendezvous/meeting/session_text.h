@@ -11,9 +11,10 @@
 
 namespace tutti {
 
-// A `SessionText` says where rank 0's store is. It is a text of at most `max_session_bytes`, one "name value"
-// per line, in this order: "tutti-session 1", nonce, token, boot, endpoint (one or more), "end". A reader
-// trusts it only if the store at that place has the same nonce.
+// A `SessionText` says where rank 0's store is. It is a text of at most `max_session_bytes`, with
+// one "name value" per line. The lines have this order: "tutti-session 1", nonce, token, boot,
+// endpoint (one or more), "end". A reader trusts it only if the store at that place has the same
+// nonce.
 struct SessionText {
   struct Endpoint {
     std::string address;
@@ -21,14 +22,14 @@ struct SessionText {
     friend bool operator==(const Endpoint&, const Endpoint&) = default;
   };
 
-  std::string nonce;    // of rank 0's store server, 32 hex digits
-  Secret token;         // 64 hex digits; because of it, only the ranks may read the text
-  std::string boot_id;  // of rank 0's host; only that host may use its loopback endpoint
+  std::string nonce;    // the nonce of rank 0's store server: 32 hex digits
+  Secret token;         // 64 hex digits; it is secret, so only the ranks may read the text
+  std::string boot_id;  // the boot id of rank 0's host; only that host may use a loopback endpoint
   std::vector<Endpoint> endpoints;
 };
 
 inline constexpr std::size_t max_session_bytes = 4096;
-// Every session, of whatever version, begins like this.
+// A session of any version begins like this.
 inline constexpr std::string_view session_magic = "tutti-session ";
 
 Secret format_session(const SessionText& session);

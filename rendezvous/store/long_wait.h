@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-// `LongWait` says when a long wait is worth a line in the log: after ten seconds, then at ever longer
+// `LongWait` says when a long wait is worth a line in the log: after ten seconds, and then at ever longer
 // intervals.
 class LongWait {
  public:
-  // Returns true each time that a line is due.
+  // Returns true whenever the next line is due.
   bool is_due() {
     if (Deadline::Clock::now() < next_) return false;
     next_ = start_ + 4 * (Deadline::Clock::now() - start_);

@@ -7,8 +7,9 @@
 
 namespace tutti {
 
-// `PrefixStore` is a separate store inside another one: it puts `prefix` and a slash in front of every key.
-// Two users of one store do not see each other's keys if neither of their prefixes begins with the other.
+// `PrefixStore` is a separate store inside another one: it puts `prefix` and a slash in front of
+// every key. Two users of one store see only their own keys, unless their prefixes are equal or one
+// prefix begins with the other prefix and a slash.
 class PrefixStore final : public ForwardingStore {
  public:
   PrefixStore(const std::string& prefix, std::shared_ptr<Store> store)

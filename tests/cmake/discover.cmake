@@ -11,7 +11,8 @@ foreach(argument IN LISTS ARGS)
   string(APPEND quoted_args " [==[${argument}]==]")
 endforeach()
 
-# Suite names start at the margin ("Types/KernelTest.  # TypeParam = ..."); the names of their tests are indented.
+# Suite names start at the margin ("Types/KernelTest. # TypeParam = ..."). The names of their tests
+# are indented.
 string(REGEX MATCHALL "(^|\n)[^ \n]+\\." suites "${output}")
 set(script "")
 foreach(suite IN LISTS suites)

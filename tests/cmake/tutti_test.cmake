@@ -1,25 +1,28 @@
-# tutti_test(NAME SOURCES ... LIBS ... [LABELS ...] [TIMEOUT s] [ARGS ...] [SERIAL] [WAITS])
+# tutti_test(NAME SOURCES ... LIBS ... [LABELS ...] [TIMEOUT s] [ARGS ...] [CORES n] [SERIAL] [WAITS])
 #
-# Adds the GoogleTest program build/<preset>/bin/tests/NAME and one ctest entry for each of its suites, `NAME.Suite`. An
-# entry per test would cost a process per test; one per program would leave cores idle and hide which part failed. The
-# labels are the area's folder (unit, conformance, ...) and LABELS; CI also runs tests labelled "sanitize" under the
-# sanitizers. TIMEOUT applies to one suite. It is there for suites that hang, so it is far longer than a suite takes on
-# a slow machine. No other test runs beside a SERIAL suite. A suite that waits most of the time (WAITS) counts as a
-# quarter of a core. A suite in which every test is skipped counts as skipped. Sources may use TUTTI_BIN_DIR (where
-# `tutti` and the examples are) and TUTTI_SOURCE_DIR.
+# Adds the GoogleTest program build/<preset>/bin/tests/NAME and one ctest entry for each of its
+# suites, `NAME.Suite`. An entry for each test would need a process for each test. An entry for each
+# whole program would leave cores idle, and would hide which part of the program failed. The labels
+# of an entry are the folder of its area (unit, conformance, ...) and LABELS. CI also runs tests
+# with the label "sanitize" under the sanitizers. TIMEOUT applies to one suite. It is meant to end
+# only suites that hang, so it is far longer than a suite takes on a slow machine. No other test
+# runs at the same time as a SERIAL suite. A suite counts as one busy core, or as CORES busy cores.
+# A suite that waits most of the time (WAITS) counts as a quarter of a core. A suite in which every
+# test is skipped counts as skipped. Sources may use TUTTI_BIN_DIR (the folder of `tutti` and the
+# examples) and TUTTI_SOURCE_DIR.
 set(TUTTI_TEST_DISCOVER ${CMAKE_CURRENT_LIST_DIR}/discover.cmake)
 set(TUTTI_TEST_SKIP_CODE 77)
-# `./dev test` counts in quarters of a core, so a test that keeps a core busy needs four PROCESSORS in ctest.
+# `./dev test` counts in quarters of a core, so a test that keeps a core busy has four PROCESSORS in ctest.
 set(TUTTI_TEST_CORE 4)
 
-# A sanitizer stops the program at its first finding; ctest then reports a failure.
+# A sanitizer stops the program at its first finding. ctest then reports a failure.
 set(TUTTI_TEST_ENVIRONMENT
     ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1
     UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1)
 
 function(tutti_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 TEST "SERIAL;WAITS" "TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 TEST "SERIAL;WAITS" "CORES;TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
   if(TEST_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tutti_test(${name}): unknown arguments: ${TEST_UNPARSED_ARGUMENTS}")
   endif()
@@ -29,9 +32,14 @@ function(tutti_test name)
   if(TUTTI_SANITIZE)
     math(EXPR TEST_TIMEOUT "${TEST_TIMEOUT} * 4")
   endif()
-  set(schedule "PROCESSORS ${TUTTI_TEST_CORE}")
+  if(NOT TEST_CORES)
+    set(TEST_CORES 1)
+  endif()
+  math(EXPR processors "${TEST_CORES} * ${TUTTI_TEST_CORE}")
+  set(schedule "PROCESSORS ${processors}")
   if(TEST_WAITS)
-    set(schedule "PROCESSORS 1 COST 20")  # ctest starts it first; other tests use the rest of its core
+    # ctest starts a suite with WAITS first, and other tests use the rest of its core.
+    set(schedule "PROCESSORS 1 COST 20")
   endif()
   file(RELATIVE_PATH area ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   string(REGEX REPLACE "/.*" "" area "${area}")
@@ -50,7 +58,7 @@ function(tutti_test name)
   if("sanitize" IN_LIST labels)
     add_dependencies(sanitized ${name})
   else()
-    # The source files of one program may use the same name for different things, so no unity build can join them.
+    # The source files of one program may use one name for different things, so no unity build can join them.
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   endif()
   list(JOIN labels "|" labels)

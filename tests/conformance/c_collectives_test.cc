@@ -1,5 +1,5 @@
-// Tests every collective, type and operation through the C interface against a plain computation of the
-// answer.
+// Tests every collective, type and operation through the C interface. A plain computation gives the right
+// answers.
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -21,7 +21,7 @@ namespace {
 
 using Kind = CollectiveKind;
 
-// `take_last_nonzero` is the C version of `last_nonzero`: it gives the last operand that is not zero.
+// `take_last_nonzero` is the C version of `last_nonzero`: its result is the last operand that is not zero.
 int take_last_nonzero(const void* left, const void* right, void* out, size_t count, tutti_data_type type,
                       void* state) {
   ++*static_cast<std::atomic<int>*>(state);
@@ -67,7 +67,8 @@ tutti_op c_op(const ReduceOp& op) {
   return made;
 }
 
-// Makes one call with all of its arguments. The call returns a work handle only if `work` is not null.
+// Calls the collective of the case with all of its arguments. The call returns a work handle only if `work`
+// is not null.
 int call(tutti_comm* comm, const CollectiveCase& test, const CaseCall& with, tutti_op op, tutti_work** work) {
   tutti_call_options options = TUTTI_CALL_OPTIONS_INIT;
   options.timeout_ns = 120'000'000'000;

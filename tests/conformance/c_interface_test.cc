@@ -1,4 +1,4 @@
-// Tests what the C interface promises besides correct results: errors, structures, times, groups.
+// Tests what the C interface promises besides correct results: errors, structures, times and groups.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -125,7 +125,7 @@ TEST(CInterface, OptionsWithoutAMemoryMeanHostMemory) {
   });
 }
 
-// No process can access these addresses, so a test crashes if the library tries to.
+// No process can access these addresses, so a test crashes if the library accesses them.
 void* const of_a_device = reinterpret_cast<void*>(std::uintptr_t{0x1000});
 void* const also_of_a_device = reinterpret_cast<void*>(std::uintptr_t{0x8000});
 
@@ -205,13 +205,13 @@ TEST(CInterface, TimeoutsNameWhoIsLate) {
     options.timeout_ns = 50'000'000;
     char byte = 0;
     const int code = tutti_recv(comm, &byte, 1, TUTTI_UINT8, 1, 0, &options, nullptr);
-    // Rank 1 may leave before this rank's time limit. Then this rank gets `aborted`.
+    // Rank 1 may leave before this rank's time limit. In that case this rank gets `aborted`.
     EXPECT_TRUE(code == TUTTI_ERROR_TIMEOUT || code == TUTTI_ERROR_ABORTED) << tutti_error_message();
     EXPECT_THAT(tutti_error_message(), HasSubstr("rank 1"));
   });
 }
 
-// This is long enough for the ranks to notice that one is late, and to tell each other.
+// This time is long enough for the ranks to notice a late rank, and to tell each other.
 constexpr std::chrono::milliseconds noticed{300};
 
 TEST(CInterface, TimesThatTheClockCannotCountHaveNoEnd) {
@@ -303,8 +303,8 @@ TEST(CInterface, MakesAGroupOfSomeRanks) {
   });
 }
 
-// The control plane, the mesh and the world remember the numbers of freed communicators as ranges, so that
-// memory does not grow with each split.
+// The control plane, the mesh and the world each store the numbers of freed communicators as ranges. So a
+// split whose communicator is freed does not make their memory grow.
 TEST(CInterface, ASplitThatIsFreedLeavesNothingBehind) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers have an allocator of their own, which is not asked how much it has given out";

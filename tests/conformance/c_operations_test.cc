@@ -111,8 +111,8 @@ TEST(COperations, WorkIsWaitedForAskedAndChained) {
     EXPECT_EQ(done, 1);
     EXPECT_EQ(tutti_work_test(copy), 1);
     EXPECT_EQ(tutti_work_wait_on(copy, &done), TUTTI_OK);
-    // The work has ended, so this call of `then` calls `tell` before it returns. The earlier `then` may still
-    // cause a call, on another thread.
+    // The work has ended, so this call of `then` calls `tell` before it returns. Another thread may
+    // still call `tell` for the earlier `then`.
     EXPECT_EQ(tutti_work_then(copy, tell, &told), TUTTI_OK);
     while (told.calls != 2) std::this_thread::yield();
     EXPECT_EQ(told.code, TUTTI_OK);
@@ -152,7 +152,7 @@ TEST(COperations, ShrinksToThoseThatAreLeft) {
     ASSERT_EQ(tutti_comm_split(comm, 0, 0, &old), TUTTI_OK) << tutti_error_message();
     EXPECT_EQ(tutti_barrier(old, nullptr, nullptr), TUTTI_OK);
     EXPECT_EQ(tutti_barrier(comm, nullptr, nullptr),
-              TUTTI_OK);  // shrinking ends `old`, so all must have left its barrier
+              TUTTI_OK);  // shrinking ends `old`, so all ranks must have left its barrier
     tutti_comm* survivors = nullptr;
     std::uint64_t completed = 0;
     ASSERT_EQ(tutti_comm_shrink(old, 0, &survivors, &completed), TUTTI_OK) << tutti_error_message();

@@ -20,7 +20,8 @@ void exchange(World& world, std::size_t bytes, std::uint64_t sequence) {
       node.post(peer, sends.emplace_back(bytes, collective(sequence), node.mesh.rank() * 16 + peer));
     }
     for (int peer = 0; peer < world.size(); ++peer) {
-      ASSERT_TRUE(recvs[static_cast<std::size_t>(peer)].wait().ok());
+      const Status& received = recvs[static_cast<std::size_t>(peer)].wait();
+      ASSERT_TRUE(received.ok()) << received.to_string();
       EXPECT_TRUE(recvs[static_cast<std::size_t>(peer)].holds(peer * 16 + node.mesh.rank()))
           << bytes << " bytes";
       ASSERT_TRUE(sends[static_cast<std::size_t>(peer)].wait().ok());
@@ -45,7 +46,7 @@ TEST_P(ChannelConformance, DefaultLimits) {
   }
 }
 
-// Both ends use the smaller value of each limit, whichever end has set it.
+// For each limit, both ends use the smaller of their two values.
 TEST_P(ChannelConformance, LimitsMayDiffer) {
   const MessageLimits other{.eager = 100'000, .credit = 6000, .fragment = 100'000};
   World world(GetParam(), 3, {.small_buffers = true, .limits = other, .limits_of_rank_0 = tiny});
@@ -62,8 +63,8 @@ TEST_P(ChannelConformance, LimitsMayDiffer) {
     ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
     EXPECT_EQ(world[1].counters().frames_sent - before, to == 0 ? 2u : 1u) << to;
   }
-  // No receive is posted for these messages yet. Rank 1 permits fewer bytes of such messages than rank 0
-  // does.
+  // No receive is posted for these messages yet. Rank 1 permits fewer bytes of such messages than
+  // rank 0.
   std::deque<Send> sends;
   std::deque<Recv> recvs;
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -90,7 +91,8 @@ TEST_P(ChannelConformance, AllToAllStorms) {
   }
 }
 
-// Both sides send their first message at the same time. Only one connection results, and nothing is lost.
+// Both sides send their first message at the same time. They end up with only one connection, and
+// no message is lost.
 TEST_P(ChannelConformance, SimultaneousFirstSends) {
   for (int round = 0; round < 20; ++round) {
     World world(GetParam(), 2);
@@ -179,15 +181,16 @@ TEST_P(ChannelConformance, ReceivesInAnotherOrderThanSends) {
   for (Send& send : sends) EXPECT_TRUE(send.wait().ok());
 }
 
-// A sender that is far ahead stalls. Unexpected messages never exceed the credit, and all arrive in the end.
+// A sender that is far ahead has to wait. Unexpected messages never exceed the credit, and all
+// arrive in the end.
 TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   constexpr std::size_t count = 2000;
   std::deque<Send> sends;
   for (std::size_t i = 0; i < count; ++i)
     world[0].post(1, sends.emplace_back(200, collective(i), static_cast<int>(i)));
-  // Rank 1 sends this empty message back, which needs no credit. While rank 0 waits for it, rank 0 has time
-  // to send whatever its credit allows.
+  // Until this message arrives, rank 0 can send as much as its credit allows. The message is empty, so rank 1
+  // needs no credit for it.
   Send back(0, collective(0), 0);
   Recv back_recv(0, 1, collective(0));
   world[0].post(back_recv);
@@ -206,8 +209,8 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   for (Send& send : sends) EXPECT_TRUE(send.wait().ok());
 }
 
-// Two large payloads go each way, over small buffers. On each side, the receive for one payload is posted
-// only after the other payload has arrived. Neither payload blocks the other.
+// Two large payloads go in each direction, over small buffers. On each side, the receive for one payload is
+// posted only after the other payload has arrived. Neither payload blocks the other.
 TEST_P(ChannelConformance, NoPayloadBlocksAnother) {
   World world(GetParam(), 2, {.small_buffers = true});
   constexpr std::size_t bytes = 4'000'000;
@@ -288,7 +291,7 @@ TEST_P(ChannelConformance, UserMessagesByTagAndSource) {
   for (Send* send : {&a, &b, &c, &d}) EXPECT_TRUE(send->wait().ok());
 }
 
-// Messages from one sender with the same tag are received in the order of sending, whatever their sizes.
+// Messages of all sizes from one sender with the same tag are received in the order of sending.
 TEST_P(ChannelConformance, UserMessagesKeepTheirOrder) {
   World world(GetParam(), 3, {.small_buffers = true, .limits = tiny});
   constexpr int count = 100;
@@ -323,7 +326,8 @@ TEST_P(ChannelConformance, MessagesBeforeTheirContext) {
   EXPECT_TRUE(large.wait().ok() && tagged.wait().ok());
 }
 
-// Messages for a context that has ended are drained: they neither use up credit nor disturb other messages.
+// Messages for a context that has ended are read and dropped. They use no credit, and do not
+// disturb other messages.
 TEST_P(ChannelConformance, MessagesAfterTheirContext) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   TestContext other[2];
@@ -362,7 +366,8 @@ TEST_P(ChannelConformance, Soak) {
       for (std::uint64_t block = 0; block < 20; ++block) {
         std::deque<Send> sends;
         std::deque<Recv> recvs;
-        std::vector<std::pair<int, std::uint64_t>> actions;  // {peer, i} sends, {~peer, i} receives
+        // {peer, i} stands for a send, and {~peer, i} for a receive.
+        std::vector<std::pair<int, std::uint64_t>> actions;
         for (int peer = 0; peer < ranks; ++peer) {
           for (std::uint64_t i = block * 8; i < block * 8 + 8; ++i) {
             actions.push_back({peer, i}), actions.push_back({~peer, i});

@@ -22,9 +22,9 @@ void expect_alive(World& world, std::uint64_t sequence) {
   }
 }
 
-// Each round cancels a send a little later than the round before, so that more of its data has moved. Once
-// the send has ended, its memory is not read any more, and other messages still arrive, whether or not the
-// receive has succeeded.
+// Each round cancels a send a little later than the round before, so that more of its data has
+// moved. After a send has ended, its memory is not read any more. Other messages still arrive, even
+// if the receive of the cancelled message has failed.
 TEST_P(ChannelFailures, CancelledSends) {
   World world(GetParam(), 2, {.small_buffers = true, .limits = tiny});
   std::uint64_t sequence = 0;
@@ -48,7 +48,7 @@ TEST_P(ChannelFailures, CancelledSends) {
       const test::Poisoned untouchable(send.memory);
       ASSERT_TRUE(beside_recv.wait().ok() && beside.wait().ok());
       EXPECT_TRUE(beside_recv.holds(2));
-      // If the send was cancelled before it was announced, the receive still waits.
+      // The receive still waits if the send was cancelled before the message was announced.
       world[1].drive([&] {
         if (recv.over.load() == 0) world[1].mesh.cancel(recv, gave_up);
       });
@@ -85,7 +85,8 @@ TEST_P(ChannelFailures, CancelledReceives) {
       const std::vector<std::byte> before = recv.memory;
       std::optional<test::Poisoned> untouchable(recv.memory);
       ASSERT_TRUE(beside_recv.wait().ok() && beside.wait().ok());
-      // If the receive was cancelled before the message arrived, the message still waits for a receive.
+      // The message still waits for a receive if the receive was cancelled before the message
+      // arrived.
       world[0].drive([&] {
         if (send.over.load() == 0 && recv.channel == nullptr) world[0].mesh.cancel(send, 1, gave_up);
       });
@@ -171,7 +172,7 @@ TEST_P(ChannelFailures, AMessageForAFinishedOperation) {
   EXPECT_TRUE(send.wait().ok());
 }
 
-// A user message that is too long for its receive fails only that receive.
+// A user message that is too long makes only the receive for this message fail.
 TEST_P(ChannelFailures, Truncation) {
   World world(GetParam(), 2, {.limits = tiny});
   for (const std::size_t bytes : {100u, 5000u}) {
@@ -193,7 +194,7 @@ TEST_P(ChannelFailures, Truncation) {
 TEST_P(ChannelFailures, AbortIsTold) {
   World world(GetParam(), 3);
   expect_alive(world, 0);
-  // Rank 2 has no connection yet, so no abort goes to it.
+  // Rank 2 has no connection yet, so rank 0 sends it no abort.
   world[0].drive([&] {
     world[0].mesh.abort(test_context, {0, 1, 2}, Status(Code::timeout, "rank 2 is late", 2));
   });
@@ -206,8 +207,8 @@ TEST_P(ChannelFailures, AbortIsTold) {
   expect_alive(world, 10);
 }
 
-// Many contexts are aborted that rank 1 does not belong to. Then the abort of another context arrives, before
-// rank 1 has attached to that context.
+// Rank 0 aborts many contexts to which rank 1 does not belong. Then the abort of another context
+// arrives before rank 1 has attached to that context.
 TEST_P(ChannelFailures, AbortBeforeItsContext) {
   World world(GetParam(), 2);
   expect_alive(world, 0);
@@ -223,7 +224,7 @@ TEST_P(ChannelFailures, AbortBeforeItsContext) {
   world[1].drive([&] { world[1].mesh.detach(5); });
 }
 
-// When a rank dies, each operation that another rank has with it fails, at once or later. Other operations
+// Every operation of a living rank with a dead rank fails, sooner or later. Operations between living ranks
 // continue.
 TEST_P(ChannelFailures, LostPeer) {
   World world(GetParam(), 3, {.small_buffers = true, .limits = tiny});
@@ -263,7 +264,8 @@ TEST_P(ChannelFailures, LostPeer) {
   EXPECT_TRUE(any.wait().ok() && other.wait().ok());
 }
 
-// A rank that leaves is not reported as crashed, and messages that it had sent can still be received.
+// A rank that leaves does not count as crashed. The messages that it sent before can still be
+// received.
 TEST_P(ChannelFailures, Goodbye) {
   World world(GetParam(), 2);
   Send small(8, collective(0), 1);
@@ -283,7 +285,7 @@ TEST_P(ChannelFailures, Goodbye) {
   world[1].drive([&] { EXPECT_EQ(world[1].context.downs[0].code(), Code::aborted); });
 }
 
-// Messages are in flight when all ranks leave. Each operation ends exactly once, and no rank waits long.
+// All ranks leave while messages are in flight. Each operation ends exactly once, and no rank waits long.
 TEST_P(ChannelFailures, ShutdownWithThingsInFlight) {
   for (int round = 0; round < 5; ++round) {
     World world(GetParam(), 4, {.small_buffers = true, .limits = tiny});
@@ -307,7 +309,7 @@ TEST_P(ChannelFailures, ShutdownWithThingsInFlight) {
   }
 }
 
-// Only ranks of the job are accepted, and only while this rank runs.
+// Only ranks of the job can connect, and only while this rank runs.
 TEST_P(ChannelFailures, StrangersAreRefused) {
   World world(GetParam(), 2);
   expect_alive(world, 0);

@@ -1,4 +1,4 @@
-// Tests that all code above a channel waits for cancelled messages that end late.
+// Tests that all code above a channel waits for a cancelled message that ends late.
 #include <deque>
 #include <random>
 #include <vector>
@@ -35,8 +35,9 @@ struct Transfer {
 
 class LateCancel : public ::testing::TestWithParam<MakeFixture> {};
 
-// Messages are cancelled at one end while their bytes move, and a little later at the other end. When both
-// ends have ended, the receive's memory does not change any more, and the send's memory is not read.
+// Messages are cancelled at one end while their bytes move, and a little later at the other end.
+// After both ends have ended, the receive's memory does not change any more, and the send's memory
+// is not read.
 TEST_P(LateCancel, LeavesMemoryAlone) {
   constexpr std::uint64_t rounds = 10;
   constexpr std::uint32_t at_once = 100;

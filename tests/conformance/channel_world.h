@@ -22,24 +22,28 @@ inline constexpr MessageLimits tiny{.eager = 256, .credit = 8192, .fragment = 10
 // Returns a deadline that a healthy transport never reaches. It keeps tests from hanging.
 inline Deadline patience() { return Deadline::after(std::chrono::seconds(60)); }
 
-// A `TransportFixture` is what a transport must provide to be tested.
+// A `TransportFixture` is the interface that a transport must implement for these tests.
 class TransportFixture {
  public:
   virtual ~TransportFixture() = default;
   virtual std::string name() const = 0;
-  // Creates the transport of one rank of a new world. With `small_buffers`, its queues are as small as
-  // possible.
+  // Creates the transport of one rank of a new world. With `small_buffers`, the transport's queues are as
+  // small as possible.
   virtual std::unique_ptr<Transport> create(int rank, bool small_buffers, const MessageLimits& limits) = 0;
+  // Returns why the transport cannot run here, or an empty text if it can.
+  virtual std::string why_not() const { return {}; }
   // Called once per world, before its transports are created.
   virtual void new_world() {}
 };
 using MakeFixture = std::unique_ptr<TransportFixture> (*)();
 
 inline const Status gave_up(Code::timeout, "gave up");
-// Returns the call that all collective messages here belong to, unless the test says otherwise.
+// Returns the call to which all collective messages of these tests belong, unless a test sets
+// another call.
 inline Fingerprint usual_call() { return {.kind = CollectiveKind::all_reduce, .count = 64}; }
 
-// `TestContext` records the events of the mesh. Operations count as issued unless the test says otherwise.
+// `TestContext` records the events of the mesh. All operations count as issued unless a test says
+// otherwise.
 class TestContext final : public ContextEvents {
  public:
   Known operation(std::uint64_t sequence) const override {
@@ -75,7 +79,7 @@ class TestContext final : public ContextEvents {
 
 class Node;
 
-// `Waitable` is a send or receive that can be waited for.
+// `Waitable` is a send or receive for which a thread can wait.
 template <class Op>
 struct Waitable : Op {
   std::vector<std::byte> memory;
@@ -135,7 +139,7 @@ inline MessageTag collective(std::uint64_t sequence, std::uint32_t index = 0) {
 }
 inline MessageTag user(std::uint64_t tag) { return {test_context | user_context_bit, 0, tag}; }
 
-// `Node` is one rank.
+// `Node` is one rank of a `World`.
 class Node {
  public:
   Node(MeshOptions options, bool attached, bool background = true)
@@ -163,7 +167,8 @@ class Node {
     DriverGuard guard(driver);
     mesh.recv(op);
   }
-  // Drives until the condition holds; returns false after a minute. The condition is checked while driving.
+  // Drives until the condition holds. Returns false if it does not hold within a minute. The
+  // condition is checked while this thread drives.
   template <class Condition>
   bool until(Condition condition) {
     const Deadline deadline = patience();
@@ -207,7 +212,8 @@ struct WorldOptions {
   bool attached = true;
   bool background = true;  // whether each rank has a thread that drives while no call drives
   MessageLimits limits{};
-  std::optional<MessageLimits> limits_of_rank_0 = {};  // if rank 0 has other limits than the rest
+  // Set if the limits of rank 0 differ from the other ranks' limits.
+  std::optional<MessageLimits> limits_of_rank_0 = {};
 };
 
 // `World` runs N ranks in this process.

@@ -1,4 +1,5 @@
-// Tests every collective, type and operation over every transport against a plain computation of the answer.
+// Tests every collective, type and operation over every transport. A plain computation gives the right
+// answers.
 
 #include <algorithm>
 #include <string>
@@ -17,7 +18,7 @@ class Collectives : public testing::TestWithParam<std::tuple<std::string, int>> 
  protected:
   std::string transport() const { return std::get<0>(GetParam()); }
   int size() const { return std::get<1>(GetParam()); }
-  // Returns whether a call with elements of four bytes may request the algorithm by name in this world.
+  // Returns whether a call in this world with elements of four bytes may request the algorithm by name.
   bool applies(const Algorithm& algorithm, std::uint64_t count) const {
     Problem problem;
     problem.kind = algorithm.kind;
@@ -43,7 +44,7 @@ TEST_P(Collectives, EveryKindTypeAndOperation) {
   run_all(ranks, tested_matrix(size()));
 }
 
-// Unless TEST_ALL is set, vectors and the pieces that they are cut into are smaller by this factor.
+// Vectors and their pieces are smaller by this factor unless TEST_ALL is set.
 std::uint64_t shrunk_by() { return test_all() ? 1 : 4; }
 
 TEST_P(Collectives, EveryAlgorithm) {
@@ -101,7 +102,7 @@ TEST_P(Collectives, ManyInFlightMatchByOrderOfIssue) {
       data[i].assign(i * 97 % 5000 + 1, static_cast<std::int64_t>(i) + comm.rank());
       works.push_back(comm.all_reduce(data[i], ReduceOp::sum));
     }
-    // Waits in the reverse order of issue.
+    // Waits for the operations in the reverse order of issue.
     for (std::size_t i = operations; i-- > 0;) works[i].wait();
     const std::int64_t ranks_sum = comm.size() * (comm.size() - 1) / 2;
     for (std::size_t i = 0; i < operations; ++i) {

@@ -1,4 +1,4 @@
-// Tests how a communicator ends, and what its other ranks see.
+// Tests how a communicator ends, and how the other ranks notice its end.
 
 #include <atomic>
 #include <deque>
@@ -19,7 +19,7 @@ TEST_P(CommunicatorEnding, AbortEndsEveryWait) {
   Cluster ranks(3, options());
   ranks.run([](Communicator& comm) {
     comm.barrier().wait();
-    // Rank 2 aborts only after every rank has left the barrier.
+    // This makes rank 2 abort only after every rank has left the barrier.
     std::vector<std::int32_t> there(2);
     if (comm.rank() == 2) {
       comm.recv(std::span(there).first(1), 0).wait();
@@ -57,7 +57,7 @@ TEST_P(CommunicatorEnding, DestroyedWithOperationsInFlight) {
   });
 }
 
-// Whatever the result of `wait`, nothing touches the operation's memory afterwards.
+// The operation's memory is not used after `wait` has returned or thrown.
 TEST_P(CommunicatorEnding, MemoryIsFreeAfterWait) {
   constexpr std::size_t operations = 20;
   Cluster ranks(3, options());
@@ -84,7 +84,7 @@ TEST_P(CommunicatorEnding, AnExceptionIsToldToTheOthers) {
   ranks.run([](Communicator& comm) {
     std::vector<float> data(4);
     comm.all_reduce(data, ReduceOp::sum).wait();
-    // Rank 0 leaves only after rank 1 has its result, too.
+    // This makes rank 0 leave only after rank 1 has also got its result.
     (comm.rank() == 0 ? comm.recv(data, 1) : comm.send(data, 0)).wait();
     if (comm.rank() == 0) {
       try {
@@ -119,8 +119,8 @@ TEST_P(CommunicatorEnding, DestroyedInsideACallback) {
   });
 }
 
-// The two ranks have no connection that could break, so the waiting rank must notice by other means that its
-// peer has left.
+// The two ranks have no connection that could break. So the waiting rank must notice in another way
+// that its peer has left.
 TEST(CommunicatorTcp, APeerThatLeftBeforeItConnectedIsMissed) {
   Cluster ranks(2, {.transport = "tcp"});
   ranks.run([](Communicator& comm) {

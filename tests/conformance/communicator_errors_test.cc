@@ -1,4 +1,4 @@
-// Tests the errors of ranks that make different calls, make wrong calls, or fail.
+// Tests the errors that ranks get if they make different calls or wrong calls, or if a rank fails.
 
 #include <array>
 #include <functional>
@@ -42,8 +42,8 @@ TEST_P(CommunicatorErrors, DifferentCallsAreAMismatchOnBothSides) {
     ranks.run([&](Communicator& comm) {
       std::vector<float> data(4, 1.0f);
       Status status = outcome(variant.call(comm, data, comm.rank() == 1));
-      // A rank that needs nothing from the other may complete the call before it can notice the mismatch.
-      // Then its next call reports the error.
+      // A rank that needs no data from the other rank may complete the call before it can notice
+      // the mismatch. In that case its next call reports the error.
       if (status.ok()) status = outcome(comm.barrier());
       EXPECT_EQ(status.code(), Code::mismatch) << variant.name << ": " << status.to_string();
       EXPECT_EQ(comm.status().code(), Code::mismatch);
@@ -51,8 +51,8 @@ TEST_P(CommunicatorErrors, DifferentCallsAreAMismatchOnBothSides) {
   }
 }
 
-// Without a control plane, nobody can tell which rank is wrong, so the error names two ranks whose calls
-// differ.
+// Without a control plane, no rank knows which rank is wrong. So the error names two ranks that
+// make different calls.
 TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   using Variant = std::function<Work(Communicator&, std::vector<float>&, bool)>;
   const auto type = [](bool odd) { return odd ? DataType::int32 : DataType::float32; };
@@ -68,8 +68,8 @@ TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
       },
       [](Communicator& c, auto& v, bool odd) { return c.all_reduce(v, odd ? ReduceOp::max : ReduceOp::min); },
   };
-  // Over messages, two roots may wait for each other, which only a control plane could notice. So this
-  // variant is tested only over shared memory.
+  // Over messages, two roots may wait for each other, and only a control plane could notice such a
+  // wait. So this variant is tested only over shared memory.
   if (GetParam() == "shared" || GetParam() == "shm") {
     variants.push_back(
         [](Communicator& c, auto& v, bool odd) { return c.reduce(v, ReduceOp::sum, odd ? 1 : 0); });
@@ -93,8 +93,8 @@ TEST_P(CommunicatorErrors, EveryRankHearsOfTheOddOne) {
   }
 }
 
-// If one rank's function throws, the collective fails on all ranks, even on those that already have their
-// result.
+// If one rank's function throws, the collective fails on all ranks, even on those that already have
+// their result.
 TEST_P(CommunicatorErrors, AUsersOperationThatThrowsFailsOnAllRanks) {
   struct Thrower {
     bool throws = false;

@@ -1,4 +1,4 @@
-// Tests communicators that contain only some of the ranks. The other ranks have no part in them.
+// Tests communicators that contain only some of the ranks. The other ranks do not take part in making them.
 
 #include <array>
 #include <chrono>
@@ -34,7 +34,7 @@ TEST_P(CommunicatorGroup, OnlyTheListedRanksTakePart) {
   Cluster ranks(4, options());
   ranks.run([](Communicator& comm) {
     const int rank = comm.rank();
-    if (rank == 1) return;  // not in the list, so it makes no call
+    if (rank == 1) return;  // rank 1 is not in the list, so it makes no call
     const Ranks list = {3, 0, 2};
     Communicator group = comm.group(list);
     EXPECT_EQ(group.size(), 3);
@@ -46,8 +46,8 @@ TEST_P(CommunicatorGroup, OnlyTheListedRanksTakePart) {
   });
 }
 
-// Ranks make groups in different orders, and several threads make groups at once. So the numbers that they
-// propose for the groups collide.
+// Ranks make groups in different orders, and several threads make groups at once. So their
+// proposals for the groups' numbers collide.
 TEST_P(CommunicatorGroup, GroupsThatOverlapDoNotMix) {
   Cluster ranks(4, options());
   ranks.run([](Communicator& comm) {
@@ -112,7 +112,7 @@ TEST_P(CommunicatorGroup, ListsThatDifferAreAMismatch) {
     EXPECT_TRUE(contains(why.message(),
                          comm.describe(why.peer()) + " lists other ranks than " + comm.describe(comm.rank())))
         << why.message();
-    // A list that differs in length is a mismatch, too.
+    // Lists of different lengths are also a mismatch.
     const Ranks all = {2, 1, 0}, pair = {0, 2};
     if (comm.rank() != 1) {
       const Status differs = failure_of([&] { comm.group(comm.rank() == 0 ? pair : Ranks{2, 0}, 5); });
@@ -141,8 +141,8 @@ TEST_P(CommunicatorGroup, ARankThatNeverCallsIsNamed) {
 
 INSTANTIATE_TEST_SUITE_P(All, CommunicatorGroup, testing::ValuesIn(all_connections()), name_of_transport);
 
-// These tests count messages to check whether communicators share memory: a collective over shared memory
-// sends none.
+// These tests count messages to check whether communicators share memory, since a collective over
+// shared memory sends no messages.
 class SharingCommunicators : public OnEachTransport {};
 
 // Each communicator takes more than a thousandth of the shared memory. So 2000 of them, one after another,

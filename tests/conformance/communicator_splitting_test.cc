@@ -1,4 +1,4 @@
-// Tests communicators that are split from others.
+// Tests communicators that are made by splitting another communicator.
 
 #include <chrono>
 #include <optional>
@@ -34,8 +34,8 @@ TEST_P(CommunicatorSplitting, SplitSharesConnections) {
   });
 }
 
-// In this test, the old communicator fails while it is split: some ranks may already have the new
-// communicator, and the others never get it.
+// In these tests, the old communicator fails during a split. Some ranks may already have the new
+// communicator, and the other ranks never get it.
 class SplittingByMessages : public OnEachTransport {};
 
 TEST_P(SplittingByMessages, ASplitThatFailsOnSomeRanksLeavesNobodyWaiting) {

@@ -1,4 +1,4 @@
-// Tests how operations are waited for: deadlines, callbacks, progress.
+// Tests how ranks wait for operations: with deadlines, by callbacks and by calls of `progress`.
 
 #include <atomic>
 #include <chrono>
@@ -27,7 +27,7 @@ TEST_P(CommunicatorWaiting, ATimeoutNamesWhoIsMissingAndAborts) {
       EXPECT_TRUE(contains(status.message(), "all_reduce(")) << status.message();
       EXPECT_EQ(outcome(comm.barrier()).code(), Code::timeout);
     } else {
-      // Rank 0 has already sent all that this rank needs for its all_reduce, which must fail nevertheless.
+      // Rank 0 has already sent all data for this rank's all_reduce, which must still fail.
       for (int i = 0; i < 60'000 && comm.status().ok(); ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       EXPECT_EQ(outcome(comm.all_reduce(data, ReduceOp::sum)).code(), Code::timeout);
@@ -135,8 +135,9 @@ TEST_P(CommunicatorWaiting, NobodyWaitsAndItStillProgresses) {
   });
 }
 
-// A program's event loop sleeps on `descriptor()`. The abort of another rank may arrive as the last event of
-// a pass of the driver. The descriptor must then be readable until this rank has ended its operations.
+// A program's event loop sleeps on `descriptor()`. The news that another rank has aborted may
+// arrive as the last event of one pass of the driver. In that case the descriptor must be readable
+// until this rank has ended its operations.
 TEST_P(CommunicatorWaiting, AnEventLoopIsWokenToActOnAnAbort) {
   ClusterOptions without_background = options();
   without_background.driver.background = false;
@@ -151,7 +152,7 @@ TEST_P(CommunicatorWaiting, AnEventLoopIsWokenToActOnAnAbort) {
     } else {
       comm.recv(byte, 0).wait();
       Work never_sent = comm.recv(byte, 0);
-      // Afterwards, tcp reads only if the kernel says so.
+      // After these calls, tcp reads only when the kernel reports data.
       for (int i = 0; i < 1000; ++i) comm.progress();
       posted = true;
       while (!never_sent.done()) {

@@ -1,4 +1,4 @@
-// Tests memory of devices that `Communicator::allocate` returns, with the fakes of CUDA and NCCL.
+// Tests the device memory that `Communicator::allocate` returns, with the fakes of CUDA and NCCL.
 
 #include <algorithm>
 #include <barrier>
@@ -52,7 +52,7 @@ Status allocation_failure(Communicator& comm, std::size_t bytes, Memory memory) 
 
 std::size_t device_bytes() { return fake_cuda_counts().device_bytes; }
 
-// The parameter is the library of all ranks.
+// The parameter is the library that all ranks use.
 class DeviceAllocation : public NcclWorld, public testing::WithParamInterface<std::string> {
  protected:
   static bool has_nccl() { return GetParam() == "nccl"; }
@@ -154,7 +154,7 @@ TEST_P(DeviceAllocation, MayHappenWhileAStreamIsBeingCaptured) {
     stream.begin_capture();
     comm.allocate(100, Memory::cuda(comm.rank()));
     EXPECT_TRUE(stream.end_capture());
-    comm.barrier().wait();  // the destructor of a stream synchronises, which no capture permits
+    comm.barrier().wait();  // the destructor of a stream synchronises, and a capture forbids this
   });
 }
 
@@ -312,8 +312,8 @@ TEST_P(DeviceAllocation, OutlivesRanksThatAreLost) {
       with);
 }
 
-// To free memory may wait for the device, and the fake does so while copies are held. The driving thread must
-// not.
+// Freeing memory may wait for the device. The fake waits while a test holds copies back, but the
+// driving thread must not wait.
 TEST_P(DeviceAllocation, AnotherThreadFreesItIfACallbackLetsItGo) {
   on_each(2, [&](Communicator& comm) {
     fake_nccl().lacks_memory = true;
@@ -358,7 +358,33 @@ TEST_F(NcclRegions, ARegionThatIsRemovedWhileNcclIsBusyIsDeregisteredAfterwards)
   });
 }
 
-// The fake NCCL refuses a region that overlaps another one, so the old region must be deregistered first.
+// NCCL would believe that memory of another device belongs to the communicator's device. So tutti must not
+// register such memory.
+TEST_F(NcclRegions, ARegionIsRegisteredOnlyWithCommunicatorsOfItsDevice) {
+  Cluster ranks(2, options());
+  std::barrier together(2);
+  ranks.run([&](Communicator& comm) {
+    const int devices[] = {comm.rank(), comm.rank() + 2};
+    Communicator other = std::move(*comm.split(0));
+    const DeviceArray<float> here(devices[0], {1}), there(devices[1], {1});
+    const Buffer buffer = there.buffer();
+    const Registration known =
+        comm.register_memory(std::span(static_cast<std::byte*>(buffer.data), buffer.bytes()));
+    const Allocation allocated[] = {comm.allocate(64, Memory::cuda(devices[0])),
+                                    comm.allocate(64, Memory::cuda(devices[1]))};
+    EXPECT_TRUE(sum_on_device(comm, here).ok());
+    together.arrive_and_wait();
+    EXPECT_EQ(fake_nccl().registrations, 2);
+    together.arrive_and_wait();
+    EXPECT_TRUE(sum_on_device(other, there).ok());
+    together.arrive_and_wait();
+    EXPECT_EQ(fake_nccl().registrations, 2 + 2 * 2);
+    EXPECT_EQ(fake_nccl().foreign_registrations, 0);
+    together.arrive_and_wait();
+  });
+}
+
+// The fake NCCL refuses a region that overlaps another region, so the old region must be deregistered first.
 TEST_F(NcclRegions, ARegionTakesThePlaceOfOneThatIsRemovedWhileNcclIsBusy) {
   fake_nccl().launch_queries = 10'000;
   Cluster ranks(2, options());

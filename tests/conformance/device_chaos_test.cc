@@ -1,5 +1,6 @@
-// Lets ranks make random calls on device memory while random things go wrong. Checks that every call ends,
-// that the ranks report the same cause, and that nothing is left. TEST_SEED is the first seed, if it is set.
+// Lets ranks make random calls on device memory while random failures happen. Checks that every
+// call ends, that the ranks report the same cause, and that no resources are left. TEST_SEED sets
+// the first seed.
 
 #include <algorithm>
 #include <barrier>
@@ -30,18 +31,20 @@ constexpr int most_elements = 240;
 int below(Random& random, int end) { return std::uniform_int_distribution(0, end - 1)(random); }
 bool one_in(Random& random, int times) { return below(random, times) == 0; }
 
-// A `Trouble` happens to one rank: the rank aborts or leaves, its device breaks, NCCL refuses a call, fails
-// or hangs, or a function of the driver fails once.
+// A `Trouble` is what goes wrong in a scene: the culprit aborts or leaves, all devices break, NCCL refuses a
+// call of the culprit, fails or hangs in it, or one call of a function of the driver fails.
 enum class Trouble { none, abort, leave, device, refusal, failure, hang, driver };
 constexpr int troubles = 8;
 
-// A `Scene` is a world and what goes wrong in it.
+// A `Scene` is a world and the trouble that happens in it.
 struct Scene {
   explicit Scene(unsigned number) : seed(number), random(number) {}
 
-  // While NCCL does not go on, calls end by their time limits, and each rank reports its own.
+  // These troubles make a call of NCCL hang, so that calls of tutti end by their time limits. Each rank then
+  // reports its own timeout.
   bool may_time_out() const { return trouble == Trouble::hang || trouble == Trouble::failure; }
-  // All devices break at the same time, and ranks can lose the one that leaves in different ways.
+  // There may be several causes in two cases: all devices break at the same time, or the ranks lose
+  // a leaving rank in different ways.
   bool has_one_cause() const {
     return !may_time_out() && trouble != Trouble::device && trouble != Trouble::leave;
   }
@@ -58,7 +61,8 @@ struct Scene {
   const Trouble trouble = static_cast<Trouble>(below(random, troubles));
   const int culprit = below(random, size);
   const int after = below(random, calls);
-  const bool waits = one_in(random, 2);  // the ranks wait for all calls before they destroy anything
+  // If this is true, the ranks wait for all calls before they destroy anything.
+  const bool waits = one_in(random, 2);
 };
 
 // A `Caller` makes the calls of one rank.
@@ -86,7 +90,8 @@ class Caller {
     for (Communicator& part : parts_) part.abort("another communicator has failed");
   }
 
-  // Waits for all calls. Returns how the communicator has ended; nothing if this rank has left.
+  // Waits for all calls. Returns the final status of the communicator. Returns no status if this
+  // rank has left.
   std::optional<Status> end() {
     if (left_) return {};
     for (const Work& work : works_) await(work);
@@ -94,7 +99,7 @@ class Caller {
     return comm_.status();
   }
 
-  // Destroys everything, in a random order. Only the memory must live until the calls have ended.
+  // Destroys all objects in a random order, except that the memory must live until the calls have ended.
   void destroy() {
     std::vector<int> order = {0, 1, 2, 3};
     std::ranges::shuffle(order, own_);
@@ -128,12 +133,13 @@ class Caller {
     }
   }
 
-  // All ranks choose the same communicator, kind and count, but each has streams of its own.
+  // All ranks choose the same communicator, kind and count, but each uses its own streams.
   void call(Buffer buffer) {
     const auto which = static_cast<std::size_t>(below(shared_, 4));
     Communicator& on = which < parts_.size() ? parts_[which] : comm_;
     int kind = below(shared_, 5);
-    // A device that breaks keeps the memory into which an all_to_all has copied its input.
+    // A broken device never frees the memory into which an all_to_all has copied its input, so this
+    // case is left out.
     if (scene_.trouble == Trouble::device && kind == 2) kind = 3;
     buffer.count = static_cast<std::uint64_t>(scene_.size * (1 + below(shared_, most_elements / 4)));
     CallOptions options;
@@ -145,7 +151,7 @@ class Caller {
                                  : on.all_reduce(buffer, ReduceOp::sum, options));
     try {
       if (one_in(own_, 3)) works_.back().wait_on(any_stream());
-    } catch (const Error&) {  // the call has failed already
+    } catch (const Error&) {  // the call has already failed
     }
     if (one_in(own_, 4)) await(works_.back());
   }
@@ -190,11 +196,13 @@ class DeviceChaos : public NcclWorld {
     fault->rank = scene.culprit;
   }
 
-  // Returns how each rank's communicator has ended; nothing if the rank has left, or has not waited.
+  // Returns the final status of each rank's communicator. There is no status if the rank has left
+  // or has not waited.
   static std::vector<std::optional<Status>> play(const Scene& scene) {
     ClusterOptions world = options(std::chrono::seconds(60));
     if (!scene.nccl) world.offloads = staged_offloads(64);
-    world.control = scene.size > 1;  // all ranks hear of an abort, even those that have no connection yet
+    // The control plane tells all ranks of an abort, even ranks without a connection.
+    world.control = scene.size > 1;
     std::vector<std::optional<Status>> ends(static_cast<std::size_t>(scene.size));
     std::barrier together(scene.size);
     Cluster ranks(scene.size, world);

@@ -1,5 +1,6 @@
-// Tests that no function of the CUDA driver can fail without all ranks learning the same cause, and that none
-// of these failures hangs, leaks or kills a rank. The calls are carried out by the fake NCCL, or staged.
+// Lets each function of the CUDA driver fail. Tests that all ranks then learn the same cause, and
+// that no rank hangs, leaks memory or dies. The fake NCCL carries out the calls, or they are
+// staged.
 
 #include <algorithm>
 #include <barrier>
@@ -21,31 +22,21 @@ namespace {
 
 constexpr int size = 3;
 
-// The functions that tutti and the fake NCCL call, except those that free something or wait for a stream. If
-// one of those failed while the device still worked, memory would be lost.
-constexpr const char* functions[] = {"cuDeviceGetCount",
-                                     "cuDeviceGet",
-                                     "cuDeviceGetPCIBusId",
-                                     "cuDevicePrimaryCtxRetain",
-                                     "cuCtxPushCurrent_v2",
-                                     "cuCtxGetDevice",
-                                     "cuMemHostAlloc",
-                                     "cuMemHostGetDevicePointer_v2",
-                                     "cuMemcpyAsync",
-                                     "cuMemAlloc_v2",
-                                     "cuMemsetD8Async",
-                                     "cuMemAllocAsync",
-                                     "cuStreamCreate",
-                                     "cuStreamWaitEvent",
-                                     "cuStreamWaitValue32_v2",
-                                     "cuStreamIsCapturing",
-                                     "cuThreadExchangeStreamCaptureMode",
-                                     "cuEventCreate",
-                                     "cuEventRecord",
-                                     "cuEventQuery",
-                                     "cuLaunchHostFunc"};
+// The functions that tutti and the fake NCCL call, except functions that free something or wait for a stream.
+// If a function of these two kinds failed while the device still worked, memory would be lost.
+constexpr const char* functions[] = {"cuDeviceGetCount",    "cuDeviceGet",
+                                     "cuDeviceGetPCIBusId", "cuDevicePrimaryCtxRetain",
+                                     "cuCtxPushCurrent_v2", "cuCtxGetDevice",
+                                     "cuMemHostAlloc",      "cuMemHostGetDevicePointer_v2",
+                                     "cuMemcpyAsync",       "cuMemAlloc_v2",
+                                     "cuMemsetD8Async",     "cuMemAllocAsync",
+                                     "cuStreamCreate",      "cuStreamGetCtx",
+                                     "cuStreamWaitEvent",   "cuStreamWaitValue32_v2",
+                                     "cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode",
+                                     "cuEventCreate",       "cuEventRecord",
+                                     "cuEventQuery",        "cuLaunchHostFunc"};
 
-// The first parameter is the library.
+// The first parameter is the library that the ranks use.
 class DriverFailure : public NcclWorld,
                       public testing::WithParamInterface<std::tuple<std::string, const char*>> {
  protected:
@@ -56,7 +47,8 @@ class DriverFailure : public NcclWorld,
   }
 };
 
-// `Program` is what a rank does, until its communicator fails. It keeps the ranks together, whatever happens.
+// `Program` makes the calls of a rank. It goes on to the end after a failure, so that all ranks make the same
+// calls.
 class Program {
  public:
   Program(Communicator& comm, DeviceStream& stream, const DeviceArray<float>& data)

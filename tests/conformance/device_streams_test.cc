@@ -1,7 +1,9 @@
-// Tests streams that have no room for more work. CUDA then makes a thread wait that adds work to such a
-// stream. If the stream itself waits for a call, tutti must go on with the call meanwhile.
+// Tests which streams a call may follow. Also tests streams that have no room for more work. A thread that
+// adds work to such a stream has to wait in CUDA. The stream itself may wait for a call of tutti, so tutti
+// must continue that call in the meantime.
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -17,27 +19,99 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::Each;
+using testing::HasSubstr;
 
 constexpr int room = 16;
 
-// The parameter is the library.
-class FullStream : public NcclWorld, public testing::WithParamInterface<std::string> {
+// The parameter is the library that the ranks use.
+class DeviceStreams : public NcclWorld, public testing::WithParamInterface<std::string> {
  protected:
-  static ClusterOptions world() {
-    ClusterOptions made = options(std::chrono::seconds(20));
+  static ClusterOptions world(std::chrono::nanoseconds timeout) {
+    ClusterOptions made = options(timeout);
     if (GetParam() == "staged") made.offloads = staged_offloads(64);
     return made;
   }
-  // Lets two ranks make two calls. After the first call, the stream of rank 0 waits for it, and is full. Then
-  // rank 0 calls `add`, which adds work to the stream and makes the second call. Rank 1 makes its calls while
-  // rank 0 waits for room.
+};
+
+// --- streams of other devices ---
+
+class ForeignStream : public DeviceStreams {
+ protected:
+  // Runs two rounds with three ranks. In each round, rank 0 makes a call that follows a stream of a device
+  // that is not the buffer's. In the first round, this call is the communicator's first call. In the second
+  // round, another call precedes it. After the call, all ranks call `next`.
+  template <class Next>
+  void run(const Next& next);
+};
+
+template <class Next>
+void ForeignStream::run(const Next& next) {
+  Cluster ranks(3, world(std::chrono::seconds(60)));
+  std::barrier together(3);
+  ranks.run([&](Communicator& comm) {
+    for (const bool first_call : {true, false}) {
+      Communicator part = std::move(*comm.split(0));
+      const DeviceArray<float> data(comm.rank(), {1, 1});
+      const DeviceStream foreign(comm.rank() + 3);
+      if (!first_call) {
+        EXPECT_TRUE(sum_on_device(part, data).ok());
+      }
+      together.arrive_and_wait();
+      if (comm.rank() == 0) {
+        const Status refused = sum_on_device(part, data, {.stream = foreign.handle()});
+        EXPECT_EQ(refused.code(), Code::invalid_argument) << refused.to_string();
+        EXPECT_THAT(refused.message(), HasSubstr("the stream is of CUDA device 3, but the buffers are in "
+                                                 "memory of CUDA device 0"));
+        EXPECT_TRUE(part.status().ok()) << part.status().to_string();
+      }
+      next(part, data);
+      together.arrive_and_wait();
+    }
+  });
+}
+
+// The refused call does not count, so the other ranks need not make it.
+TEST_P(ForeignStream, IsRefusedAndTheCommunicatorRemainsUsable) {
+  run([](Communicator& comm, const DeviceArray<float>& data) {
+    EXPECT_TRUE(sum_on_device(comm, data).ok());
+    EXPECT_TRUE(comm.status().ok());
+  });
+}
+
+TEST_P(ForeignStream, IsAMismatchIfTheOtherRanksMakeTheCallAndThisRankTheNext) {
+  run([](Communicator& comm, const DeviceArray<float>& data) {
+    const ReduceOp& op = comm.rank() == 0 ? ReduceOp::max : ReduceOp::sum;
+    const Status differs = outcome(comm.all_reduce(data.buffer(), op));
+    EXPECT_EQ(differs.code(), Code::mismatch) << differs.to_string();
+  });
+}
+
+TEST_P(ForeignStream, IsATimeoutThatNamesTheRankIfOnlyTheOtherRanksMakeTheCall) {
+  run([](Communicator& comm, const DeviceArray<float>& data) {
+    if (comm.rank() == 0) return;
+    const Status late = sum_on_device(comm, data, {.timeout = milliseconds(300)});
+    EXPECT_EQ(late.code(), Code::timeout) << late.to_string();
+    EXPECT_THAT(late.message(), HasSubstr(comm.describe(0)));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, ForeignStream, testing::Values("nccl", "staged"),
+                         [](const auto& each) { return each.param; });
+
+// --- full streams ---
+
+class FullStream : public DeviceStreams {
+ protected:
+  // Lets two ranks make two calls. The stream of rank 0 waits for the first call, and is full. Then
+  // rank 0 calls `add`, which adds work to the stream and makes the second call. Rank 1 makes its
+  // calls while rank 0 waits for room.
   template <class Add>
   void run(const Add& add);
 };
 
 template <class Add>
 void FullStream::run(const Add& add) {
-  Cluster ranks(2, world());
+  Cluster ranks(2, world(std::chrono::seconds(20)));
   std::atomic<bool> full{false};
   ranks.run([&](Communicator& comm) {
     const DeviceArray<float> a(comm.rank(), {1, 1}), b(comm.rank(), {1, 1});
@@ -45,7 +119,8 @@ void FullStream::run(const Add& add) {
     Work first, second;
     const DeviceStream stream(comm.rank());
     if (comm.rank() == 0) {
-      fake_nccl().launch_queries = 5000;  // the first call is not in NCCL's stream yet when the stream waits
+      // This keeps the first call out of NCCL's stream until rank 0's stream waits.
+      fake_nccl().launch_queries = 5000;
       fake_cuda_limit_streams(room);
       first = comm.all_reduce(a.buffer(), ReduceOp::sum, {.stream = stream.handle()});
       first.wait_on(stream.handle());
@@ -58,7 +133,7 @@ void FullStream::run(const Add& add) {
       first = comm.all_reduce(a.buffer(), ReduceOp::sum);
       second = comm.all_reduce(b.buffer(), ReduceOp::sum);
       EXPECT_TRUE(outcome(first).ok()) << outcome(first).to_string();
-      fake_cuda_limit_streams(0);  // if the call has failed, rank 0 must go on
+      fake_cuda_limit_streams(0);  // rank 0 must continue even if the call has failed
     }
     EXPECT_TRUE(outcome(first).ok()) << outcome(first).to_string();
     EXPECT_TRUE(outcome(second).ok()) << outcome(second).to_string();

@@ -1,4 +1,4 @@
-// Tests the ordinary collectives that a library issues over a private communicator
+// Tests the collectives on host memory that an offload library issues over a private communicator
 // (`OffloadPeers::host_calls`).
 
 #include <array>
@@ -22,7 +22,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A `HostCall` is one call that has been issued, and its outcome.
+// A `HostCall` is one issued call and its outcome.
 struct HostCall {
   std::atomic<bool> done{false};
   Status status;
@@ -47,7 +47,8 @@ Call sum_of(std::vector<T>& data) {
 class HostCallsTest : public testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
   int size() const { return std::get<1>(GetParam()); }
-  // Makes the ranks open a library, which makes a private communicator on each rank, and runs `body`.
+  // Lets the ranks open a library, which makes a private communicator on each rank. Then runs
+  // `body`.
   void run(const std::function<void(Communicator&, std::unique_ptr<HostCalls>&)>& body) {
     std::vector<std::unique_ptr<HostCalls>> calls(static_cast<std::size_t>(size()));
     const auto opening = [&](OffloadPeers& peers) {

@@ -6,8 +6,8 @@
 
 namespace tutti::conformance {
 
-// An `InprocFixture` connects ranks by inproc. If `polls` is not zero, a message that fails or is cancelled
-// ends only after that many polls.
+// An `InprocFixture` connects ranks by inproc. A message that fails or is cancelled ends only after
+// `polls` polls.
 template <std::uint32_t polls>
 class InprocFixture final : public TransportFixture {
  public:

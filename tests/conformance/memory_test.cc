@@ -1,5 +1,6 @@
-// Tests calls on device memory, which nothing in the library can use (docs/seams/memory.md). Their buffers
-// lie at addresses that no process can access, so a test crashes if the library touches one of them.
+// Tests calls on device memory if no offload library supports such memory (docs/seams/memory.md).
+// The buffers are at addresses that no process can access, so a test crashes if the library reads
+// or writes them.
 
 #include <array>
 #include <cstdint>
@@ -24,7 +25,7 @@ using testing::HasSubstr;
 void* const device_input = reinterpret_cast<void*>(std::uintptr_t{0x1000});
 void* const device_output = reinterpret_cast<void*>(std::uintptr_t{0x8000});
 
-// Performs a case's call in device memory. Each rank names a different device.
+// Makes the call of a case on device memory. Each rank names a different device.
 void perform_on_device(Communicator& comm, const CollectiveCase& test, const CaseCall& call) {
   const Memory memory = Memory::cuda(comm.rank());
   CaseCall there = call;
@@ -88,7 +89,8 @@ TEST_P(DeviceMemoryOfMany, HostMemoryOnOneRankIsAMismatchOnAll) {
       std::optional<Communicator> part = comm.split(0);
       odd = (odd + 1) % size();
       Status differs = outcome_of(*part, test, comm.rank() == odd ? Perform(perform) : perform_on_device);
-      if (differs.ok()) differs = outcome(part->barrier());  // this call may succeed; then the barrier fails
+      // A rank whose call has succeeded learns of the mismatch in the barrier.
+      if (differs.ok()) differs = outcome(part->barrier());
       EXPECT_EQ(differs.code(), Code::mismatch) << test.describe() << ": " << differs.to_string();
       EXPECT_THAT(differs.message(), HasSubstr(", on a device)"));
     }

@@ -1,4 +1,4 @@
-// Tests how calls end that the fake NCCL carries out: by errors, timeouts and aborts, and with streams.
+// Tests how calls of the fake NCCL end: by errors, timeouts and aborts, and if they follow streams.
 
 #include <algorithm>
 #include <atomic>
@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-// The parameter is the number of queries after which NCCL has put a group into its stream.
+// The parameter is the number of queries that NCCL needs to put a group into its stream.
 class NcclEnding : public NcclWorld, public testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
@@ -29,9 +29,9 @@ class NcclEnding : public NcclWorld, public testing::WithParamInterface<int> {
   }
 };
 
-// When a communicator fails, a rank may still be in an earlier call that other ranks have completed. That
-// earlier call would fail, too. To prevent this, tests that provoke a failure first wait at the barrier
-// `together` until every rank has completed the earlier calls.
+// A failure of the communicator also ends earlier calls that a rank has not completed yet. So tests
+// that provoke a failure first wait at the barrier `together` until every rank has completed the
+// earlier calls.
 
 TEST_P(NcclEnding, AnErrorWhenACallIsIssuedFailsTheCommunicatorOnAll) {
   fake_nccl().refusal.call = 1;
@@ -68,7 +68,7 @@ TEST_P(NcclEnding, AnAsynchronousErrorIsTheOneCauseOnAllRanks) {
   });
 }
 
-// The library of a rank notices that a connection has ended, but not whose fault that is.
+// A rank's NCCL notices that a connection has ended, but does not know which rank ended it.
 TEST_P(NcclEnding, ARemoteErrorIsReportedIfNobodyKnowsBetter) {
   fake_nccl().failure.outcome = nccl::remote_error;
   fake_nccl().failure.rank = 0;
@@ -99,7 +99,7 @@ TEST_P(NcclEnding, AFailureOfADeviceIsNamed) {
   });
 }
 
-// While NCCL aborts, the driving thread serves other communicators.
+// The driving thread serves other communicators while NCCL aborts.
 TEST_P(NcclEnding, ACallThatHangsTimesOutWhileNcclAborts) {
   fake_nccl().hang.call = 1;
   fake_nccl().hang.rank = 1;
@@ -124,7 +124,8 @@ TEST_P(NcclEnding, ACallThatHangsTimesOutWhileNcclAborts) {
   });
 }
 
-// The second call's work begins after the stream, which waits for the first call. NCCL ends only after both.
+// The second call starts only after the work in the stream, and that work waits for the first call. NCCL's
+// abort waits for both calls.
 TEST_P(NcclEnding, ACallBehindAStreamThatWaitsForAnotherCallEndsWithTheCommunicator) {
   fake_nccl().hang.rank = 1;
   Cluster ranks(2, options());
@@ -142,8 +143,8 @@ TEST_P(NcclEnding, ACallBehindAStreamThatWaitsForAnotherCallEndsWithTheCommunica
   });
 }
 
-// The input of an all_to_all in place is copied first. NCCL knows nothing of that copy, so its abort does not
-// wait for it.
+// tutti first copies the input of an in-place all_to_all. NCCL's abort does not wait for that copy,
+// because NCCL does not know of it.
 TEST_P(NcclEnding, AnAbortedCallEndsOnlyWhenItsInputIsNoLongerRead) {
   Cluster ranks(2, options());
   std::barrier together(2);
@@ -151,7 +152,7 @@ TEST_P(NcclEnding, AnAbortedCallEndsOnlyWhenItsInputIsNoLongerRead) {
     DeviceArray<float> memory(comm.rank(), std::vector<float>(4, 1));
     EXPECT_TRUE(sum_on_device(comm, memory).ok());
     together.arrive_and_wait();
-    fake_nccl().launch_queries = 1'000'000;  // NCCL puts nothing more into a stream
+    fake_nccl().launch_queries = 1'000'000;  // from here on, NCCL adds no more work to a stream
     DeviceStream blocked(comm.rank());
     std::atomic<bool> go{false};
     blocked.add([](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); }, &go);
@@ -178,7 +179,7 @@ TEST_P(NcclEnding, MemoryIsFreeAfterWaitWhenTheCommunicatorIsAborted) {
       if (comm.rank() == round % 3) comm.abort("enough");
       for (std::size_t i = 0; i < works.size(); ++i) {
         static_cast<void>(outcome(works[i]));
-        memory[i].reset();  // the fake would crash if it used the memory now
+        memory[i].reset();  // the fake would crash if it still used the memory
       }
       EXPECT_EQ(outcome(comm.barrier()).code(), Code::aborted);
     });
@@ -319,7 +320,7 @@ TEST_P(NcclEnding, ACallFollowsItsStreamAndAStreamWaitsForTheCall) {
   });
 }
 
-// The call is still in the list of the session when the stream is made to wait for it.
+// The call is still in the session's list when the stream begins to wait for the call.
 TEST_P(NcclEnding, AStreamWaitsForACallThatHasNotBeenIssued) {
   Cluster ranks(2, options());
   ranks.run([](Communicator& comm) {
@@ -365,7 +366,7 @@ TEST_P(NcclEnding, AStreamThatIsBeingCapturedIsRefusedAndTheCaptureRemainsValid)
     DeviceArray<float> memory(comm.rank(), std::vector<float>(3, 1));
     EXPECT_TRUE(sum_on_device(comm, memory).ok());
     captured.begin_capture();
-    if (comm.rank() == 0) {  // the call does not count, so the other rank need not make it
+    if (comm.rank() == 0) {  // a refused call does not count, so the other rank need not make it
       const Status refused = sum_on_device(comm, memory, {.stream = captured.handle()});
       EXPECT_EQ(refused.code(), Code::unsupported) << refused.to_string();
       EXPECT_THAT(refused.message(), HasSubstr("the stream is being captured into a graph"));
@@ -381,7 +382,8 @@ TEST_P(NcclEnding, AStreamThatIsBeingCapturedIsRefusedAndTheCaptureRemainsValid)
     }
     work.wait();
     EXPECT_TRUE(captured.end_capture());
-    together.arrive_and_wait();  // the destructor of a stream synchronises, which no capture permits
+    // The destructor of a stream synchronises, which a capture forbids.
+    together.arrive_and_wait();
     EXPECT_EQ(memory.view()[0], 8.0f);
   });
 }

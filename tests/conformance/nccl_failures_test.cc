@@ -1,4 +1,5 @@
-// Tests that a failure of NCCL does no harm to ranks that live, or to other communicators, and leaks nothing.
+// Tests that a failure of NCCL does not harm living ranks or other communicators, and leaks no
+// resources.
 
 #include <atomic>
 #include <barrier>
@@ -23,8 +24,9 @@ using testing::HasSubstr;
 
 class NcclFailure : public NcclWorld {};
 
-// Rank 2 fails. The NCCL of rank 0 notices it before tutti does: when a call begins or, for a premultiplied
-// sum, when NCCL's reduction operator for the call is destroyed. The next call gets the same error.
+// Rank 2 aborts. NCCL on rank 0 reports a remote error before tutti learns of the abort. NCCL reports this
+// error when a call begins, or, for a premultiplied sum, when the call's reduction operator is destroyed. The
+// second call meets the same error. Both calls must still fail with rank 2's reason.
 TEST_F(NcclFailure, ARemoteErrorDoesNotHideItsCause) {
   for (const ReduceOp& op : {ReduceOp(ReduceOp::sum), ReduceOp::premultiplied_sum(2)}) {
     for (const int queries : {0, 1}) {
@@ -56,8 +58,9 @@ TEST_F(NcclFailure, ARemoteErrorDoesNotHideItsCause) {
   }
 }
 
-// 64 groups of a communicator are in its stream, so the next one is postponed. NCCL refuses it when its turn
-// comes. While another communicator's group is being launched, this must not let a third one launch its own.
+// A communicator has 64 groups in its stream, so its next group is postponed. NCCL refuses that
+// group later, while a second communicator launches a group. The refusal must not let a third
+// communicator launch its group at the same time.
 TEST_F(NcclFailure, AnErrorOfAPostponedCallEndsNoOtherCommunicator) {
   Cluster ranks(1, options());
   ranks.run([](Communicator& comm) {
@@ -87,7 +90,35 @@ TEST_F(NcclFailure, AnErrorOfAPostponedCallEndsNoOtherCommunicator) {
   });
 }
 
-// While a `NoNewThreads` exists, no thread can be started: its stack would not fit into the address space.
+// NCCL may still write to the memory of the call, so a stream must not continue as if the call had ended.
+TEST_F(NcclFailure, AStreamCannotWaitForACallThatIsBeingAborted) {
+  fake_nccl().hang.rank = 0;
+  fake_nccl().abort_blocks = true;
+  Cluster ranks(2, options());
+  std::barrier together(2);
+  ranks.run([&](Communicator& comm) {
+    const DeviceStream stream(comm.rank());
+    const DeviceArray<float> memory(comm.rank(), {1});
+    Work work = comm.all_reduce(memory.buffer(), ReduceOp::sum);
+    together.arrive_and_wait();
+    comm.abort("enough");
+    while (fake_nccl().aborting < 2) comm.progress();
+    EXPECT_FALSE(work.done());
+    try {
+      work.wait_on(stream.handle());
+      ADD_FAILURE() << "the stream does not wait";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::aborted) << error.what();
+      EXPECT_THAT(error.what(), HasSubstr("enough"));
+    }
+    together.arrive_and_wait();
+    fake_nccl().abort_blocks = false;
+    EXPECT_EQ(outcome(work).code(), Code::aborted);
+  });
+}
+
+// No thread can be started while a `NoNewThreads` exists, because the stack of a new thread would
+// not fit into the address space.
 class NoNewThreads {
  public:
   NoNewThreads() {
@@ -115,6 +146,7 @@ TEST_F(NcclFailure, WithoutAThreadASessionIsNotOpened) {
   ranks.run([&](Communicator& comm) {
     const DeviceArray<float> memory(comm.rank(), {1});
     std::optional<NoNewThreads> none;
+    together.arrive_and_wait();  // the threads of both ranks exist
     if (comm.rank() == 0) none.emplace();
     together.arrive_and_wait();
     const Status failed = sum_on_device(comm, memory);

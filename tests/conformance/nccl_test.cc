@@ -1,5 +1,5 @@
-// Tests collectives on device memory with the fake NCCL: the results, and which ranks and which calls NCCL
-// accepts.
+// Tests collectives on device memory with the fake NCCL: their results, and which ranks and calls
+// NCCL accepts.
 
 #include <barrier>
 #include <cstddef>
@@ -26,8 +26,8 @@ using testing::HasSubstr;
 class NcclOfSize : public NcclWorld, public testing::WithParamInterface<int> {};
 class NcclOfMany : public NcclOfSize {};
 
-// The calls are on host memory, which is mirrored to the device. So tutti itself carries out the calls that
-// NCCL does not take.
+// The calls are on host memory, and `MirroredOffload` copies their elements to the device. So tutti
+// itself can carry out the calls that NCCL does not accept.
 TEST_P(NcclOfSize, EveryCollective) {
   for (const int queries : {0, 2}) {
     fake_nccl().launch_queries = queries;
@@ -119,7 +119,7 @@ TEST_P(NcclOfMany, NoThreadWaitsForTheDevice) {
       work.wait();
     }
     EXPECT_EQ(fake_cuda_counts().host_synchronisations, 0);
-    comm.barrier().wait();  // the destructors synchronise
+    comm.barrier().wait();  // the destructors synchronise, so all ranks must have read the count
   });
 }
 
@@ -202,7 +202,7 @@ TEST_F(Nccl, ALibraryThatIsTooOldIsUnsupported) {
   EXPECT_THAT(old.status().message(), HasSubstr("is NCCL 2.13.4; tutti needs NCCL 2.14.0 or later"));
 }
 
-// NCCL has had functions for memory since 2.19.
+// Versions of NCCL before 2.19 have no functions for memory.
 TEST_F(Nccl, TheOldestLibraryNeedsNoFunctionsForMemory) {
   ClusterOptions old;
   old.offloads = [](int) {
@@ -280,7 +280,7 @@ TEST_F(Nccl, Float8IsReducedSinceVersion224) {
   });
 }
 
-// Adds elements of eight bits with a floating point. Returns the outcome.
+// Adds floating-point elements of eight bits. Returns the outcome.
 Status sum_float8(Communicator& comm) {
   DeviceArray<std::uint8_t> bytes(comm.rank(), {0x38, 0x38});  // ones
   Buffer buffer = bytes.buffer();
@@ -342,7 +342,8 @@ TEST_F(Nccl, RanksThatShareADeviceAreNamedBeforeNcclStarts) {
   EXPECT_EQ(fake_nccl().initialized, 0);
 }
 
-// The instances (MIG) of a device have identities of their own, but NCCL tells devices apart by their buses.
+// The instances (MIG) of a device have different identities, but NCCL distinguishes devices only by
+// their bus ids.
 TEST_F(Nccl, RanksOnInstancesOfOneDeviceAreNamedBeforeNcclStarts) {
   fake_cuda_make_instances();
   Cluster ranks(2, options());
@@ -357,7 +358,7 @@ TEST_F(Nccl, RanksOnInstancesOfOneDeviceAreNamedBeforeNcclStarts) {
   EXPECT_EQ(fake_nccl().initialized, 0);
 }
 
-// NCCL takes ranks with different host ids for ranks on different hosts.
+// NCCL believes that ranks with different host ids run on different hosts.
 TEST_F(Nccl, RanksWithDifferentHostIdsMayShareADevice) {
   ClusterOptions apart;
   apart.offloads = [](int rank) {

@@ -47,6 +47,7 @@ void NcclWorld::SetUp() {
 void NcclWorld::TearDown() {
   EXPECT_EQ(fake_nccl().communicators, 0);
   EXPECT_EQ(fake_nccl().registrations, 0);
+  EXPECT_EQ(fake_nccl().foreign_registrations, 0);
   EXPECT_EQ(fake_nccl().operations, 0);
   EXPECT_EQ(fake_nccl().memories, 0);
   const FakeCudaCounts counts = fake_cuda_counts();

@@ -13,7 +13,8 @@
 
 namespace tutti::test {
 
-// CUDA's error after a kernel has accessed memory that is not there (CUDA_ERROR_ILLEGAL_ADDRESS).
+// CUDA reports this error after a kernel has accessed an invalid address
+// (CUDA_ERROR_ILLEGAL_ADDRESS).
 constexpr cuda::Outcome illegal_address = 700;
 
 // A `DeviceStream` is a stream of a device of the fake CUDA.
@@ -34,7 +35,8 @@ class DeviceStream {
   std::unique_ptr<cuda::Stream> stream_;
 };
 
-// `NcclWorld` is a fixture of tests whose ranks use the fake NCCL. Afterwards it checks that nothing is left.
+// `NcclWorld` is a fixture of tests whose ranks use the fake NCCL. At the end it checks that no
+// resources are left.
 class NcclWorld : public testing::Test {
  protected:
   void SetUp() override;
@@ -43,7 +45,7 @@ class NcclWorld : public testing::Test {
   static ClusterOptions options(std::chrono::nanoseconds timeout = std::chrono::seconds(120));
 };
 
-// Initializes the fake CUDA, as programs do that allocate memory before `init`.
+// Initializes the fake CUDA, like a program that allocates memory before `init`.
 void initialize_cuda();
 
 // Adds the arrays of all ranks, in place, and waits.

@@ -1,4 +1,5 @@
-// Tests how calls that a library carries out end: by errors, aborts and streams (docs/seams/offload.md).
+// Tests how calls of an offload library end: by errors, by aborts, and if they follow streams
+// (docs/seams/offload.md).
 
 #include <algorithm>
 #include <atomic>
@@ -36,8 +37,8 @@ Work device_sum(Communicator& comm, std::vector<float>& data, const CallOptions&
   return comm.all_reduce(device_buffer(data), ReduceOp::sum, options);
 }
 
-// The parameter is the number of polls after which the library reports the end of a call. If it is 0, the
-// library reports from its own thread.
+// The parameter is the number of polls after which the library reports the end of a call. With 0,
+// the library reports from its own thread.
 class OffloadEnding : public testing::TestWithParam<unsigned> {
  protected:
   std::shared_ptr<ReferenceLibrary> library(ReferenceOptions options = {}) {
@@ -70,7 +71,8 @@ TEST_P(OffloadEnding, AnErrorOnOneRankFailsTheCommunicatorOnAll) {
   });
 }
 
-// A refused call does not count. Otherwise the next call of rank 1 would meet the others' call before it.
+// A refused call does not count. Otherwise the next call of rank 1 would be matched with an earlier
+// call of the other ranks.
 TEST_P(OffloadEnding, ACallThatOneRankRefusesCanBeMadeAgain) {
   int stream = 0;
   const auto follows = [&](int rank, void* given) {
@@ -165,8 +167,8 @@ TEST_P(OffloadEnding, ACommunicatorIsDestroyedInsideACallback) {
   EXPECT_EQ(counted->sessions, 0);
 }
 
-// Collectives match by the order of issue, so the two threads of a rank take turns to issue. They wait
-// without taking turns.
+// Collectives match by the order of issue. So the two threads of a rank issue their calls in turns,
+// but may wait at the same time.
 TEST_P(OffloadEnding, TwoThreadsIssueInTurns) {
   Cluster ranks(3, with(library()));
   ranks.run([](Communicator& comm) {
@@ -253,7 +255,7 @@ TEST_P(OffloadEnding, AStreamDoesNotWaitForAnAbortedCall) {
   });
 }
 
-// The first call fails, so no session is ever opened. Even so, the stream must not wait for ever.
+// The first call fails, so no session is ever opened. The stream must not wait forever for such a call.
 TEST_P(OffloadEnding, AStreamWaitsForAFirstCallThatFails) {
   for (int round = 0; round < 20; ++round) {
     Cluster ranks(2, with(library()));
@@ -292,7 +294,7 @@ TEST_P(OffloadEnding, AFailureDoesNotReachASessionThatIsBeingDestroyed) {
   const auto blocks = [&](int rank) {
     if (rank != 0) return;
     closing.count_down();
-    std::this_thread::sleep_for(milliseconds(50));  // meanwhile, rank 0 learns of the abort
+    std::this_thread::sleep_for(milliseconds(50));  // in this time, rank 0 learns of the abort
   };
   const std::shared_ptr<ReferenceLibrary> counted = library({.closing = blocks});
   Cluster ranks(2, with(counted));
@@ -309,7 +311,7 @@ TEST_P(OffloadEnding, AFailureDoesNotReachASessionThatIsBeingDestroyed) {
   EXPECT_EQ(counted->aborts_while_closing, 0);
 }
 
-// The library reports on rank 0 that it has lost rank 2. So rank 2 is excluded.
+// On rank 0, the library reports that it has lost rank 2. So rank 2 is excluded.
 TEST_P(OffloadEnding, ARankThatALibraryHasLostIsNamed) {
   const auto fails = [](int rank, std::uint64_t call) {
     return rank == 0 && call == 1 ? Status(Code::peer_lost, "the link is down", 2) : Status();
@@ -374,7 +376,7 @@ TEST_P(OffloadEnding, AfterShrinkASessionIsOpenedAnew) {
   EXPECT_EQ(counted->sessions_opened, 2);
 }
 
-// The last rank leaves, and the others continue without it.
+// The last rank leaves, and the other ranks continue without it.
 TEST_P(OffloadEnding, SurvivorsOpenASessionAnew) {
   for (const int size : {2, 3, 4, 7, 8}) {
     const std::shared_ptr<ReferenceLibrary> counted = library();

@@ -30,11 +30,12 @@ ClusterOptions with(const SharedLibrary& library, const std::string& transport =
   return {.transport = transport, .offloads = reference_offloads(library)};
 }
 
-// When a communicator fails, a rank may still be in an earlier call that other ranks have completed. That
-// earlier call would fail, too. To prevent this, tests that provoke a failure first wait at the barrier
-// `together` until every rank has completed the earlier calls.
+// A failure of the communicator also ends earlier calls that a rank has not completed yet. So tests
+// that provoke a failure first wait at the barrier `together` until every rank has completed the
+// earlier calls.
 
-// Returns a buffer of the elements that is marked as device memory, so that the reference offload takes it.
+// Returns a buffer of the elements that is marked as device memory, so that the reference offload
+// accepts it.
 template <class T>
 Buffer on_device(std::vector<T>& elements, int device = 0) {
   Buffer buffer(elements);
@@ -42,7 +43,7 @@ Buffer on_device(std::vector<T>& elements, int device = 0) {
   return buffer;
 }
 
-// Performs a case's call in device memory. Each rank names a different device.
+// Makes the call of a case on device memory. Each rank names a different device.
 void perform_there(Communicator& comm, const CollectiveCase& test, const CaseCall& call) {
   CaseCall there = call;
   there.in.memory = there.out.memory = Memory::cuda(comm.rank());
@@ -94,8 +95,8 @@ TEST_P(OffloadOfSize, OffloadedAndOrdinaryOperationsTakeTurns) {
   });
 }
 
-// The first call uses a function of the user. The library cannot call such a function, so it does not take
-// this call.
+// The first call uses a function of the user. The library cannot call such a function, so it does
+// not accept this call.
 TEST_P(OffloadOfSize, ACallThatTheLibraryDoesNotTakeIsRefusedOnAllRanks) {
   const SharedLibrary library = make_library();
   Cluster ranks(size(), with(library, transport()));
@@ -121,7 +122,7 @@ TEST_P(OffloadOfMany, SumAgainstMaxIsAMismatchOnAllRanks) {
     for (int round = 0; round < rounds; ++round) {
       Communicator part = std::move(*comm.split(0));
       std::vector<float> data(5, 1);
-      // In every other round, the call that differs is the first one.
+      // In every other round, the call that differs is the first call.
       for (int i = 0; i < round % 2; ++i) EXPECT_TRUE(sum_there(part, data).ok());
       together.arrive_and_wait();
       const bool odd = comm.rank() == round % size();
@@ -293,7 +294,7 @@ TEST_P(OffloadOfMany, AnOpeningKnowsTheMembersAndTheirMemory) {
   });
 }
 
-// The opening hangs on rank 1, and exchanges nothing with the other ranks.
+// The opening hangs on rank 1 before it exchanges any data with the other ranks.
 TEST_P(OffloadOfMany, AnOpeningThatHangsTimesOutOnAllRanks) {
   const auto opening = [](OffloadPeers& peers) {
     while (peers.rank() == 1 && peers.status().ok())
@@ -338,8 +339,8 @@ TEST(Offload, TheFirstCallCannotBeMadeInsideACallback) {
     while (code < 0) comm.progress();
     EXPECT_EQ(code, static_cast<int>(Code::invalid_argument));
     EXPECT_TRUE(sum_there(comm, data).ok());
-    // Now that a call outside callbacks has opened the session, a callback may make calls that the library
-    // carries out.
+    // A call that was not made in a callback has opened the session. So a callback may now make
+    // calls that the library carries out.
     Work work, again = comm.recv(own, comm.rank(), 1);
     std::atomic<bool> issued{false};
     again.then([&](const Status&) {

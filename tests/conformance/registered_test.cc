@@ -1,5 +1,5 @@
-// Tests Communicator::allocate and collectives on its memory. The collectives work in place if the buffers of
-// all ranks allow it, and otherwise on copies.
+// Tests Communicator::allocate and collectives on its memory. The collectives work directly on the buffers if
+// the buffers of all ranks are registered. Otherwise they work on copies.
 
 #include "collectives/schedule/registered.h"
 
@@ -26,12 +26,13 @@ using Kind = CollectiveKind;
 
 constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce, Kind::broadcast, Kind::all_gather,
                           Kind::reduce_scatter, Kind::gather, Kind::scatter};
-// At this count, ranks find it worthwhile to vote on whether their buffers are registered.
+// At this count, the message is large enough for the ranks to vote on whether their buffers are
+// registered.
 constexpr std::uint64_t count = 33'001;
 
-// `Parts` is an allocation with one half for input and one for output. Each half has room for a block of
-// every rank. Allocations differ in size from rank to rank, and buffers begin at different offsets (odd
-// numbers of elements).
+// `Parts` is an allocation with one half for input and the other half for output. Each half has
+// room for a block of every rank. The size of the allocation differs between ranks. Buffers begin
+// at different offsets, which are odd numbers of elements.
 class Parts {
  public:
   Parts(Communicator& comm, std::size_t element)
@@ -70,8 +71,8 @@ std::vector<CollectiveCase> cases(int size) {
   return all;
 }
 
-// Runs a case on this rank. With `in_place`, the case must work on registered memory directly; otherwise it
-// must copy.
+// Runs a case on this rank. If `in_place` is true, the case must work on registered memory
+// directly. Otherwise it must copy.
 void run(Communicator& comm, const CollectiveCase& test, const CaseMemory& memory, bool in_place) {
   const std::uint64_t before = comm.statistics().registered_operations;
   const std::string wrong = run_case(comm, test, memory);
@@ -108,8 +109,8 @@ TEST_P(Registered, BytesAtOddAddresses) {
   });
 }
 
-// Each rank in turn has one buffer in ordinary memory. If other ranks need that buffer, all ranks must
-// notice.
+// Each rank in turn has one buffer in ordinary memory. If other ranks need that buffer, all ranks
+// must notice that it is not registered.
 TEST_P(Registered, OneRankIsNot) {
   on_each([this](Communicator& comm) {
     const Parts parts(comm, sizeof(std::int32_t));
@@ -193,7 +194,8 @@ TEST_P(Registered, ManyInFlight) {
   });
 }
 
-// Several allocations exist at once. Ranks free them in different orders, some much earlier than others.
+// Several allocations exist at the same time. Ranks free them in different orders, some ranks much earlier
+// than others.
 TEST_P(Registered, SeveralAndFreedByAndBy) {
   on_each([](Communicator& comm) {
     CollectiveCase test;
@@ -207,8 +209,8 @@ TEST_P(Registered, SeveralAndFreedByAndBy) {
       run(comm, test, {live.front()->all().input, live.back()->all().output}, true);
       if (comm.rank() % 2 == 0 && live.size() > 2) live.erase(live.begin() + 1);
     }
-    // Now the first allocation of rank 0 is not the same as that of the other ranks. That is fine: all
-    // allocations belong to the same communicator.
+    // The first allocation of rank 0 now differs from the first allocation of the other ranks. This
+    // is allowed, because all allocations belong to the same communicator.
     if (comm.rank() == 0) live.erase(live.begin());
     run(comm, test, live.front()->all(), true);
     if (comm.rank() == 0) live.clear();
@@ -233,23 +235,23 @@ TEST_P(Registered, OutlivesTheHandle) {
   });
 }
 
-// Waits until the condition holds, with a time limit.
+// Waits until the condition holds, but for a minute at most.
 void wait_until(const std::function<bool()>& condition) {
   for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// `Slowness` describes an operation in which one rank is slow. It counts the other ranks on which the
-// operation has failed, and says whether the operation has ended on the slow rank.
+// `Slowness` describes an operation in which one rank is slow. It holds the number of other ranks on which
+// the operation has failed, and whether the operation has ended on the slow rank.
 struct Slowness {
   const int others;
   std::atomic<int> failed{0};
   std::atomic<bool> over{false};
 };
 
-// Adds two operands. If there is a `state`, as on the slow rank, first waits until the operation has failed
-// on all other ranks. By then, those ranks may write to their buffers again while this function reads them.
-// That race is harmless, because the result is thrown away. The thread sanitizer sees it only because the
-// ranks are threads of one process.
+// Adds two operands. The slow rank has a `state`, and first waits until the operation has failed on
+// all other ranks. Those ranks may then write to their buffers while this function reads the same
+// buffers. That race is harmless, because the result is thrown away. The thread sanitizer sees the
+// race only because the ranks are threads of one process.
 __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const void* right, void* out,
                                                        std::size_t elements, DataType, void* state) {
   if (const auto* const slow = static_cast<const Slowness*>(state))
@@ -260,8 +262,8 @@ __attribute__((no_sanitize("thread"))) void add_slowly(const void* left, const v
   }
 }
 
-// An operation has failed on all ranks but one, which is still in the middle of it. The slow rank must not
-// write to the buffers of the other ranks, since those ranks may already use their buffers again.
+// An operation has failed on all ranks except a slow one, which still executes the operation. The slow rank
+// must not write to the buffers of the other ranks, since those ranks may already use their buffers again.
 TEST_P(Registered, WhatHasFailedIsNotWrittenToAnyMore) {
   Slowness slow{size() - 1};
   on_each([&slow](Communicator& comm) {
@@ -302,7 +304,7 @@ TEST_P(Registered, AllocateEndsWithTheCommunicator) {
           constexpr std::size_t words = sizeof mine / sizeof(std::uint64_t);
           std::vector<std::uint64_t> all(words * static_cast<std::size_t>(comm.size()));
           comm.all_gather(ConstBuffer(&mine, words, DataType::uint64), Buffer(all))
-              .wait();  // as `allocate` does
+              .wait();  // the same call as in `allocate`
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
           comm.abort("enough");
         } else {
@@ -319,7 +321,7 @@ TEST_P(Registered, AllocateEndsWithTheCommunicator) {
 
 TEST_P(Registered, MoreThanThereCanBeIsRefusedOnAllRanks) {
   on_each([](Communicator& comm) {
-    // The last size fits into the address space, but no machine has so much memory.
+    // The last size fits into the address space, but no machine has that much memory.
     for (const std::size_t bytes :
          {std::numeric_limits<std::size_t>::max(), std::size_t{1} << 62, std::size_t{1} << 46}) {
       try {
@@ -350,7 +352,7 @@ TEST_P(Registered, OrdinaryMemoryToOtherCommunicators) {
   });
 }
 
-// Outputs of this size bypass the caches, both in registered memory and through windows.
+// Outputs of this size are written past the caches, both in registered memory and through windows.
 TEST_P(Registered, MoreThanTheCachesHold) {
   const std::uint64_t large =
       (std::uint64_t{64} << 20) / sizeof(std::int32_t) / 2 / static_cast<std::uint64_t>(size()) + 1'001;
@@ -359,8 +361,8 @@ TEST_P(Registered, MoreThanTheCachesHold) {
     const auto bytes = memory.as<std::byte>().subspan(sizeof(std::int32_t));
     const CaseMemory halves{bytes.first(bytes.size() / 2), bytes.last(bytes.size() / 2)};
     std::vector<Kind> kinds = {Kind::all_reduce, Kind::reduce, Kind::broadcast};
-    // Unless TEST_ALL is set, each world size tests only one kind, since a kind takes seconds under a
-    // sanitizer.
+    // Each world size tests only one kind unless TEST_ALL is set, because one kind takes seconds
+    // under a sanitizer.
     if (!test_all()) kinds = {kinds[static_cast<std::size_t>(comm.size()) % kinds.size()]};
     for (const Kind kind : kinds) {
       CollectiveCase test;

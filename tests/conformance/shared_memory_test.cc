@@ -1,4 +1,5 @@
-// Tests ranks that share memory: sleepers are woken, and ranks that make different calls get an error.
+// Tests ranks that share memory: sleeping ranks are woken, and ranks that make different calls get
+// an error.
 
 #include <atomic>
 #include <functional>
@@ -19,8 +20,8 @@ using testing::HasSubstr;
 
 class SharedMemory : public testing::TestWithParam<int> {};
 
-// No rank polls: a rank sleeps whenever it has to wait, and the places at which ranks wait vary. A missed
-// wake-up makes an operation time out.
+// No rank polls, so a rank sleeps whenever it has to wait. The test varies the places at which
+// ranks wait. A missed wake-up makes an operation time out.
 TEST_P(SharedMemory, SleepersAreWoken) {
   Cluster ranks(GetParam(), {.transport = "shared", .driver = {.spin = std::chrono::nanoseconds(0)}});
   ranks.run([](Communicator& comm) {
@@ -119,9 +120,9 @@ TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
   }
 }
 
-// A requested algorithm applies only to the call that requests it. A rank may keep the schedule of its last
-// call for the next one (`Habits`). Whether it does depends on which thread drives, so some ranks may have
-// kept a schedule and others not.
+// A requested algorithm applies only to the call that requests it. A rank may keep the schedule of
+// its last call for its next call (`Habits`). Whether it does depends on which thread drives, so
+// perhaps only some ranks have kept a schedule.
 TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   Cluster ranks(GetParam(), {.transport = "shared", .timeout = std::chrono::seconds(20)});
   ranks.run([](Communicator& comm) {
@@ -132,7 +133,7 @@ TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
     };
     for (const std::span<std::int32_t> part : {few, std::span(data)}) {
       std::fill(data.begin(), data.end(), 1);
-      if (comm.rank() == 0) {  // issues the call in a callback, while driving
+      if (comm.rank() == 0) {  // rank 0 issues the call in a callback, while it drives
         std::promise<Work> issued;
         std::uint8_t byte[1] = {};
         Work message = comm.recv(byte, 1);
@@ -156,8 +157,8 @@ TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   });
 }
 
-// A rank that makes no call learns of the failure, too. Its communicator rests (`ActiveGroups`) and does not
-// read the board, so the control plane must tell it.
+// A rank that makes no call also learns of the failure. Its communicator is inactive
+// (`ActiveGroups`) and does not read the board, so the control plane must tell it.
 TEST_P(SharedMemory, ATimeoutNamesAllWhoAreMissingAndTheyLearnOfIt) {
   constexpr int polls_until_rest = 2000;
   Cluster ranks(GetParam(), {.transport = "shared", .control = true});

@@ -44,13 +44,17 @@ class StagedEnding : public testing::TestWithParam<int> {
   static Work sum(Communicator& comm, const Array& data, const CallOptions& options = {}) {
     return comm.all_reduce(data.buffer(), ReduceOp::sum, options);
   }
-  // Runs `body` on all ranks, after a first call has opened the sessions.
+  // Runs `body` on all ranks after a first call has opened the sessions. `options` may have a short time
+  // limit for the body's calls. The first call has a longer one, since the machine may be busy.
   void run_open(const ClusterOptions& options, const std::function<void(Communicator&)>& body) {
     Cluster ranks(GetParam(), options);
     ranks.run([&](Communicator& comm) {
-      {
+      try {
         const Array data(comm.rank() % 2, {1});
-        sum(comm, data).wait();
+        sum(comm, data, {.timeout = std::chrono::seconds(120)}).wait();
+      } catch (...) {
+        together_.arrive_and_drop();  // the other ranks must not wait for this one
+        throw;
       }
       together_.arrive_and_wait();
       body(comm);
@@ -69,10 +73,10 @@ std::unique_ptr<cuda::Stream> stream_of(const Array& data) {
   return cuda::Stream::create(data.device()).take();
 }
 
-// Returns an empty buffer in the memory of a device that need not exist.
+// Returns an empty buffer in the memory of a device. The device need not exist.
 Buffer nowhere(int device) { return Buffer(nullptr, 0, DataType::float32, Memory::cuda(device)); }
 
-// Exactly one rank meets the error. It names itself and its device to all.
+// The driver fails on exactly one rank. The error on all ranks names this rank and its device.
 TEST_P(StagedEnding, AnErrorOfTheDriverOnOneRankFailsTheCommunicatorOnAll) {
   for (const char* const function : {"cuMemcpyAsync", "cuEventRecord", "cuEventQuery"}) {
     for (const int n : {1, 2, 5, 9, 20}) {
@@ -110,8 +114,8 @@ TEST_P(StagedEnding, BrokenDevicesFailTheCommunicatorOnAllRanks) {
   });
 }
 
-// The arrays are freed as soon as their calls have ended. A copy that still ran would access freed memory,
-// and kill the process.
+// The test frees the arrays as soon as their calls have ended. A copy that still ran would access
+// freed memory, and the process would crash.
 TEST_P(StagedEnding, NoCopyRunsAfterACallHasEnded) {
   fake_cuda_slow_copies(300);
   for (int round = 0; round < 10; ++round) {
@@ -168,7 +172,7 @@ TEST_P(StagedEnding, AStreamDoesNotWaitForAnAbortedCall) {
   });
 }
 
-// The fake holds the copies back, as if they waited behind the stream in a queue of the device.
+// The fake holds the copies back, as if they waited for the stream in a queue of the device.
 TEST_P(StagedEnding, AStreamDoesNotWaitForEverForTheCopiesOfAnAbortedCall) {
   run_open(options(), [&](Communicator& comm) {
     const Array data(comm.rank() % 2, std::vector<float>(100, 1));
@@ -205,7 +209,7 @@ TEST_P(StagedEndingOfMany, SumAgainstMaxIsAMismatchOnAllRanks) {
   });
 }
 
-// Rank 1 sends more than the root expects. Only these two ranks know.
+// Rank 1 sends more than the root expects. Only these two ranks notice the mismatch themselves.
 TEST_P(StagedEndingOfMany, CountsThatDifferAreAMismatchOnAllRanks) {
   run_open(options(), [](Communicator& comm) {
     const Array in(comm.rank() % 2, std::vector<float>(comm.rank() == 1 ? 101 : 100, 1));
@@ -220,7 +224,7 @@ TEST_P(StagedEndingOfMany, CountsThatDifferAreAMismatchOnAllRanks) {
 
 TEST_P(StagedEndingOfMany, ARankThatIsLateIsNamed) {
   ClusterOptions with_control = options(milliseconds(400));
-  with_control.control = true;  // it finds the rank for which all others wait
+  with_control.control = true;  // the control plane finds the rank for which all others wait
   run_open(with_control, [&](Communicator& comm) {
     const Array data(comm.rank() % 2, std::vector<float>(100, 1));
     if (comm.rank() != 1) {
@@ -243,7 +247,8 @@ TEST_P(StagedEndingOfMany, AnotherDeviceIsAnInvalidArgument) {
   });
 }
 
-// Refused calls do not count. Otherwise the next call of this rank would meet the others' call before it.
+// Refused calls do not count. Otherwise the next call of this rank would be matched with an earlier
+// call of the other ranks.
 TEST_P(StagedEndingOfMany, ACallThatOneRankRefusesCanBeMadeAgain) {
   run_open(options(), [](Communicator& comm) {
     const Array data(comm.rank() % 2, {1, 2});
@@ -316,7 +321,7 @@ TEST_P(StagedEnding, AnOpeningThatFailsLeavesNothingBehind) {
   }
 }
 
-// The last rank leaves, and the others continue without it.
+// The last rank leaves, and the other ranks continue without it.
 TEST_P(StagedEndingOfMany, SurvivorsContinueAfterShrink) {
   ClusterOptions with_control = options();
   with_control.control = true;

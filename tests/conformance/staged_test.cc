@@ -1,5 +1,6 @@
-// Tests collectives on the memory of CUDA devices that are staged through the host (docs/gpu.md), with the
-// fake CUDA. How such calls fail is tested in staged_endings_test.cc.
+// Tests collectives on the memory of CUDA devices. The collectives are staged through the host
+// (docs/gpu.md). The devices are those of the fake CUDA. staged_endings_test.cc tests how such
+// calls fail.
 
 #include <algorithm>
 #include <atomic>
@@ -160,8 +161,9 @@ TEST_P(Staged, ACallFollowsItsStreamAndAStreamWaitsForTheCall) {
   });
 }
 
-// The default stream has the handle CU_STREAM_LEGACY. Each rank needs a device of its own here: a device has
-// only one such stream, in which one rank's call would wait for the other's.
+// The default stream has the handle CU_STREAM_LEGACY. A device has only one such stream. So each rank needs
+// its own device in this test: on a shared device, the call of one rank would wait for the call of the other
+// rank.
 TEST(StagedStreams, ACallFollowsTheDefaultStream) {
   fake_cuda_reset(2);
   Cluster ranks(2, {.offloads = staged_offloads(64)});
@@ -205,7 +207,7 @@ TEST_P(Staged, AStreamUnderCaptureIsRefusedAndTheCaptureRemainsValid) {
     const cuda::Device::Current current(data.device());
     const auto stream = cuda::Stream::create(data.device()).take();
     ASSERT_EQ(cuStreamBeginCapture_v2(stream->handle(), 0), cuda::success);
-    if (comm.rank() == 0) {  // the call does not count, so the other ranks need not make it
+    if (comm.rank() == 0) {  // a refused call does not count, so the other ranks need not make it
       const Status refused = outcome(sum_there(comm, data, {.stream = stream->handle()}));
       EXPECT_EQ(refused.code(), Code::unsupported) << refused.to_string();
       EXPECT_THAT(refused.message(), HasSubstr("the stream is being captured into a graph"));
@@ -242,7 +244,8 @@ TEST_P(StagedOfMany, NoStreamUnderCaptureCanWaitForACall) {
   });
 }
 
-// Rank 0 has as many pieces under way as there is room for, while the others have not made the call.
+// Rank 0 has as many pieces in flight as there is room for, while the other ranks have not made the
+// call yet.
 TEST_P(StagedOfMany, FourPiecesAreUnderWay) {
   Cluster ranks(GetParam(), options(64));
   std::barrier together(GetParam());

@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-// `StoreUnderTest` is one store. Each call of `open` returns a new handle to it, as another rank would have.
+// `StoreUnderTest` is one store. `open` returns a handle to the store, such as each rank of a job has.
 class StoreUnderTest {
  public:
   virtual ~StoreUnderTest() = default;
@@ -21,7 +21,7 @@ struct StoreKind {
 };
 
 StoreKind memory_store();
-StoreKind prefix_store();  // in a memory store with other keys, which must not be visible
+StoreKind prefix_store();  // lies in a memory store that has other keys, which must not be visible
 StoreKind tcp_store();
 StoreKind tcp_prefix_store();
 

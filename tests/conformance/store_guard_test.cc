@@ -62,8 +62,8 @@ TEST(StoreGuard, NothingIsParsedBeforeTheProof) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const SocketAddress address = *parse_address(server->address(), server->port());
   ASSERT_EQ(::connect(fd, address.raw(), address.length), 0);
-  // The stranger guesses the token. Its first message to the guard is well formed. Without waiting for the
-  // guard's verdict, the stranger also sends a request that would set a key.
+  // The stranger guesses the token. Its first message to the guard is well formed. The stranger
+  // also sends a request that would set a key, and does not wait for the guard's verdict.
   auto guard = guard_of("guess", {security::Service::store, 0, security::nobody});
   guard.advance(fd);
   const store_wire::ClientHello hello;

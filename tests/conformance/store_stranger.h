@@ -17,7 +17,8 @@
 #include "rendezvous/store/tcp/store_client.h"
 #include "rendezvous/store/tcp/wire.h"
 
-// This file provides a store's server, its clients, and connections of processes that are not clients.
+// This file provides a store's server, clients of this server, and connections of processes that are not
+// clients.
 namespace tutti::test {
 
 inline Deadline ample() { return Deadline::after(std::chrono::seconds(60)); }
@@ -30,7 +31,7 @@ inline std::shared_ptr<Store> client_of(const tcp::StoreServer& server) {
   return tcp::connect_store(server.address(), server.port(), ample()).take();
 }
 
-// A `Stranger` is a connection that can send anything.
+// A `Stranger` is a connection of a process that is not a client. It can send any bytes.
 class Stranger {
  public:
   explicit Stranger(const tcp::StoreServer& server) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -53,7 +54,8 @@ class Stranger {
     char answer[sizeof(store_wire::ServerHello)];
     EXPECT_EQ(::recv(fd_, answer, sizeof(answer), MSG_WAITALL), static_cast<ssize_t>(sizeof(answer)));
   }
-  // Returns true once the server has closed the connection. Ignores what the server sends before that.
+  // Returns true when the server closes the connection. Ignores all data that the server sends
+  // before that.
   bool is_dropped() {
     const timeval limit = {60, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));

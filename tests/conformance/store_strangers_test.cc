@@ -1,4 +1,4 @@
-// Tests connections that send a hello as clients do, and then little or nothing.
+// Tests connections that send a hello as clients do, and then send little or no data.
 #include <array>
 #include <future>
 #include <vector>
@@ -23,7 +23,7 @@ TEST(StoreStrangers, WhoSaysAHelloAndNothingElseIsDropped) {
   client.say(exists_k);
   EXPECT_TRUE(silent.is_dropped());
   EXPECT_TRUE(half_request.is_dropped());
-  // A client that has made a request may be idle: it is not dropped.
+  // The server does not drop an idle client that has made a request.
   EXPECT_TRUE(eventually([&] { return server->connections() == 1; }));
 }
 
@@ -80,8 +80,8 @@ TEST(StoreStrangers, WhoIsIdleMakesRoomAndWhoHoldsKeysDoesNot) {
   for (const auto& client : more) EXPECT_EQ(client->get("k", ample()).take(), "v");
 }
 
-// The store is full of ranks that have left wills, and one of these ranks waits for a key. A newcomer
-// displaces none of them.
+// The store is full of ranks that have left a will (keys that the store sets when the rank's
+// connection ends). One of these ranks waits for a key. A new connection displaces none of the ranks.
 TEST(StoreStrangers, WhoHasLeftAWillStays) {
   tcp::StoreServerOptions options;
   options.max_connections = 4;
@@ -99,8 +99,8 @@ TEST(StoreStrangers, WhoHasLeftAWillStays) {
   EXPECT_EQ(*read, "v");
 }
 
-// Strangers wait for many long keys that nobody sets. The server limits the memory that these keys take, and
-// still serves ranks.
+// Strangers wait for many long keys that are never set. The server limits the memory for these
+// keys, and still serves ranks.
 TEST(StoreStrangers, WhoWaitForALotAreBounded) {
   tcp::StoreServerOptions options;
   options.max_buffered_bytes = std::size_t{2} << 20;
@@ -124,7 +124,8 @@ TEST(StoreStrangers, WhoWaitForALotAreBounded) {
   EXPECT_TRUE(rank->set("k", std::string(std::size_t{1} << 20, 'v'), ample()).ok());
 }
 
-// Connecting includes a first request, so a client that is idle afterwards is not dropped as a stranger.
+// A client makes its first request when it connects. So if the client is idle after that, the
+// server does not drop it as a stranger.
 TEST(StoreStrangers, AClientThatTakesItsTimeIsNone) {
   tcp::StoreServerOptions options;
   options.greeting_timeout = seconds(3);

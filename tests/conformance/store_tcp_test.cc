@@ -1,4 +1,5 @@
-// Tests problems that only the TCP store has: strangers, garbage, and clients and servers that die.
+// Tests problems that only the TCP store has: strangers, invalid data, and clients and servers that
+// die.
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -184,7 +185,7 @@ TEST(TcpStore, AServerThatGoesIsPeerLost) {
   server = nullptr;
   waiter.join();
   EXPECT_EQ(idle->set("k", "v", ample()).code(), Code::peer_lost);
-  // Another server at the same address does not bring the keys back.
+  // A new server at the same address does not have the old keys, so an old client must not use it.
   tcp::StoreServerOptions options;
   options.port = port;
   server = serve(options);
@@ -192,7 +193,7 @@ TEST(TcpStore, AServerThatGoesIsPeerLost) {
   EXPECT_TRUE(client_of(*server)->set("k", "v", ample()).ok());
 }
 
-// Returns a listener on which a test plays a server.
+// Returns a listener for a test that imitates a server.
 int listen_somewhere(SocketAddress& address) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   address = *parse_address("127.0.0.1", 0);
@@ -215,7 +216,8 @@ TEST(TcpStore, ASilentServerIsATimeout) {
       const store_wire::ServerHello hello;
       EXPECT_EQ(send(accepted.back(), &hello, sizeof(hello), MSG_NOSIGNAL),
                 static_cast<ssize_t>(sizeof(hello)));
-      // Connecting includes one request. Only the first connection gets the answer to it.
+      // A client makes one request as part of connecting. Only the first connection gets an answer to this
+      // request.
       if (i > 0) continue;
       EXPECT_EQ(send(accepted.back(), "\0\0\0\0", 4, MSG_NOSIGNAL), 4);
     }
@@ -301,7 +303,7 @@ TEST(TcpStore, PortInUseIsNamed) {
       << status.to_string();
   options.addresses = {""};
   EXPECT_NE(tcp::StoreServer::create(options).status().message().find("is in use"), std::string::npos);
-  // If a port is taken, the next port of the range is tried.
+  // If a port is taken, the server tries the next port of the range.
   options.addresses = {"127.0.0.1"};
   options.last_port = static_cast<std::uint16_t>(std::min(65535, server->port() + 200));
   EXPECT_GT(serve(options)->port(), server->port());
@@ -357,14 +359,15 @@ TEST(TcpStore, MemoryIsCapped) {
   EXPECT_TRUE(client->set("b", std::string(9000, 'b'), ample()).ok());
 }
 
-// While the process has no descriptors left, the server keeps clients waiting, and accepts them afterwards.
+// The server lets clients wait while the process has no free descriptors, and accepts them later.
 TEST(TcpStore, SurvivesRunningOutOfDescriptors) {
   const auto server = serve();
   const auto client = client_of(*server);
-  // UBSan opens descriptors when it checks a type for the first time. These two calls make it do so now.
+  // UBSan opens descriptors when it checks a type for the first time. These two calls make it open
+  // them now.
   ASSERT_TRUE(client->set("k", "u", ample()).ok());
-  // Like a rank, the client holds keys. A server that is short of descriptors closes idle clients that hold
-  // none.
+  // The client holds a key, as a rank does. A server without free descriptors closes idle clients
+  // that hold no key.
   ASSERT_TRUE(client->hold("job", ample()).ok());
   Stranger late(*server);
   ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));

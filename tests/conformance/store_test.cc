@@ -241,7 +241,7 @@ TEST_P(StoreConformance, LargeValues) {
     keys.push_back("largest/" + std::to_string(i));
     ASSERT_TRUE(store->set(keys.back(), largest, ample()).ok());
   }
-  // Together the values are larger than one response can be.
+  // The values together are larger than the limit of one response.
   const std::vector<std::string> values = store->get_many(keys, ample()).take();
   ASSERT_EQ(values.size(), keys.size());
   for (const std::string& value : values) EXPECT_TRUE(value == largest);

@@ -75,10 +75,10 @@ TEST(StoreWills, HeldKeysGoWithTheLastWhoHoldsThem) {
     ASSERT_TRUE(watcher->set(key, "v", ample()).ok());
   ASSERT_TRUE(one->hold("job", ample()).ok());
   ASSERT_TRUE(other->hold("job", ample()).ok());
-  ASSERT_TRUE(other->hold("job", ample()).ok());  // a second hold by the same client changes nothing
+  ASSERT_TRUE(other->hold("job", ample()).ok());  // a second hold by the same client has no effect
   one = nullptr;
   ASSERT_TRUE(eventually([&] { return server->connections() == 2; }));
-  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // from now on, the server may cache this value
+  EXPECT_EQ(watcher->get("job/a", ample()).take(), "v");  // the server may cache this value from now on
   other = nullptr;
   EXPECT_TRUE(eventually([&] { return !watcher->exists("job/a", ample()).take(); }));
   EXPECT_FALSE(watcher->exists("job/b/c", ample()).take());
@@ -93,7 +93,7 @@ TEST(StoreWills, HeldKeysGoWhenTheyAreLetGo) {
   ASSERT_TRUE(one->hold("job", ample()).ok());
   ASSERT_TRUE(other->hold("job", ample()).ok());
   ASSERT_TRUE(one->release(ample()).ok());
-  ASSERT_TRUE(one->release(ample()).ok());  // without a hold, a release does nothing
+  ASSERT_TRUE(one->release(ample()).ok());  // a release without a hold has no effect
   EXPECT_TRUE(one->exists("job/a", ample()).take());
   ASSERT_TRUE(other->release(ample()).ok());
   EXPECT_FALSE(one->exists("job/a", ample()).take());
@@ -119,8 +119,9 @@ TEST(StoreWills, AWillIsDoneWhenItsConnectionEnds) {
   EXPECT_EQ(watcher->set_will(keys, std::string(5000, 'x'), ample()).code(), Code::invalid_argument);
 }
 
-// Two clients wait for each other's will when the store ends. The store closes one connection before the
-// other, but neither client has died. So no will may be carried out, and both clients get `peer_lost`.
+// Two clients wait for each other's will when the store ends. The store closes one connection
+// before the other one, but neither client has died. So the store must carry out no will, and both
+// clients get `peer_lost`.
 TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   auto server = serve();
   const std::array clients = {client_of(*server), client_of(*server)};
@@ -135,8 +136,8 @@ TEST(StoreWills, NoWillIsDoneByAStoreThatEnds) {
   for (auto& wait : waits) EXPECT_EQ(wait.get().status().code(), Code::peer_lost);
 }
 
-// A client that has given up on an answer makes a new connection for its next call. The store must not take
-// the end of the old connection for the death of the client.
+// A client that gives up waiting for an answer makes a new connection for its next call. The store
+// must not treat the end of the old connection as the death of the client.
 TEST(StoreWills, HeldKeysOutliveAConnectionThatIsMadeAnew) {
   const StoreProcess store;
   const auto client = store.client();
@@ -166,7 +167,8 @@ class Meeting {
           return exchange(keys, introduction(rank), options, ample()).status();
         })) {}
 
-  // Returns true once the library has checked `times` more times, which shows that the rank still waits.
+  // Returns true after the library has made `times` more checks, which show that the rank still
+  // waits.
   bool goes_on_waiting(int times) {
     return eventually([this, until = asked_ + times] { return asked_ >= until; });
   }
@@ -179,8 +181,8 @@ class Meeting {
   std::future<Status> outcome_;
 };
 
-// A rank waits for a limited time for a store's answer, and then for a limited time for a new connection.
-// Each store stalls for longer than both together.
+// A rank has one time limit for a store's answer, and another for a new connection. Each store
+// stalls for longer than both limits together.
 TEST(StoreWills, AStoreThatStallsWhileRanksMeetIsNotTakenForDead) {
   const std::array<StoreProcess, 2> stores;
   Meeting first[] = {{stores[0], 0}, {stores[1], 1}};
@@ -238,8 +240,8 @@ TEST(StoreWills, RanksThatWereKilledWhileTheyMetAreNotInTheWayOfTheNext) {
   }
 }
 
-// The survivors keep their connections to the store after they have left the meeting. The keys must be
-// removed nevertheless.
+// The survivors keep their connections to the store after they have left the meeting. The keys of the dead
+// rank must still be removed.
 TEST(StoreWills, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
   const auto server = serve();
   const auto watcher = client_of(*server);
@@ -258,8 +260,8 @@ TEST(StoreWills, WhatADeadRankHasWrittenGoesWhenTheOthersHaveLeft) {
       static_cast<void>(exchange(keys, introduction(1, met ? 2 : 3), options, ample()).ok());
       _exit(1);
     }
-    // `keys` contains a key of rank 0, too. If rank 1 died before rank 0 had arrived, the store would forget
-    // the whole job, and the will of rank 1 with it.
+    // The killer also waits for a key of rank 0. If rank 1 died before rank 0 arrived, the store would forget
+    // the whole job, including the will of rank 1.
     const std::vector<std::string> keys = {"job/rank/0", met ? "job/connects" : "job/rank/1"};
     ExchangeOptions options;
     std::thread killer([&] {

@@ -22,6 +22,12 @@
 #include "tools/run/dial.h"
 #include "tools/run/event_loop.h"
 #include "transport/meeting/listener.h"
+#ifdef TUTTI_TEST_VERBS
+#include "tests/verbs/tested_library.h"
+#include "transport/verbs/address.h"
+#include "transport/verbs/factory.h"
+#include "transport/verbs/note.h"
+#endif
 
 namespace tutti::test {
 namespace {
@@ -72,6 +78,55 @@ class TcpPort final : public InternetPort {
 
   tcp::Pair world_;
 };
+
+#ifdef TUTTI_TEST_VERBS
+// A `VerbsPort` is the port at which rank 0 agrees with other ranks on queue pairs.
+class VerbsPort final : public InternetPort {
+ public:
+  explicit VerbsPort(const OpenPortOptions& options) {
+    verbs::Options made;
+    made.handshake_timeout = options.hello_limit;
+    made.credentials = credentials_of(options);
+    made.functions = &library_.functions();
+    std::vector<std::unique_ptr<Transport>> transports;
+    for (int rank = 0; rank < 3; ++rank) {
+      transports.push_back(verbs::create(made).take());
+      PeerInfo peer;
+      peer.rank = rank;
+      peer.addresses["verbs"] = transports.back()->address();
+      peers_.push_back(peer);
+    }
+    for (int rank = 0; rank < 3; ++rank)
+      nodes_.push_back(tcp::make_node(rank, peers_, std::move(transports[static_cast<std::size_t>(rank)])));
+  }
+  ~VerbsPort() override {
+    std::vector<std::thread> threads;
+    for (auto& node : nodes_) threads.emplace_back([&node] { node->shut_down(); });
+    for (auto& thread : threads) thread.join();
+  }
+  security::Parties parties() const override { return {security::Service::data, 1, 0}; }
+  std::string hello(int from) const override {
+    verbs::Note note;
+    note.kind = verbs::NoteKind::connect;
+    note.from = static_cast<std::uint32_t>(from);
+    note.from_nonce = address_of(from).nonce;
+    note.to_nonce = address_of(0).nonce;
+    return text_of(std::as_bytes(std::span(&note, 1)));
+  }
+  std::size_t most_strangers() const override { return meeting::ListenerOptions{}.most_strangers; }
+  void expect_service() override { tcp::expect_exchange(*nodes_[0], 0, *nodes_[1], 1, 0); }
+
+ private:
+  verbs::Address address_of(int rank) const {
+    return *verbs::published_by(peers_[static_cast<std::size_t>(rank)]);
+  }
+  std::uint16_t port() const override { return address_of(0).endpoints.front().port(); }
+
+  TestedLibrary library_;
+  std::vector<PeerInfo> peers_;
+  std::vector<std::unique_ptr<conformance::Node>> nodes_;
+};
+#endif
 
 class ShmPort final : public OpenPort {
  public:
@@ -194,8 +249,8 @@ class StorePort final : public InternetPort {
   std::unique_ptr<tcp::StoreServer> server_;
 };
 
-// A `LauncherPort` is the port at which the launcher waits for the agents of the hosts 1 and 2. The token is
-// the secret of host 1.
+// A `LauncherPort` is the port at which the launcher waits for the agents of hosts 1 and 2. The token is the
+// secret of host 1.
 class LauncherPort final : public InternetPort {
  public:
   explicit LauncherPort(const OpenPortOptions& options) : secret_(options.token) {
@@ -255,6 +310,11 @@ security::SharedCredentials OpenPort::credentials(const std::string& token) cons
 std::unique_ptr<OpenPort> open_tcp(const OpenPortOptions& options) {
   return std::make_unique<TcpPort>(options);
 }
+#ifdef TUTTI_TEST_VERBS
+std::unique_ptr<OpenPort> open_verbs(const OpenPortOptions& options) {
+  return std::make_unique<VerbsPort>(options);
+}
+#endif
 std::unique_ptr<OpenPort> open_shm(const OpenPortOptions& options) {
   return std::make_unique<ShmPort>(options);
 }

@@ -1,5 +1,5 @@
-// Tests that processes which do not belong to the job disturb nobody, at every kind of port: those of tcp,
-// shared memory, the control plane, the store and the launcher.
+// Tests that processes outside the job do not disturb the job. The tests run at every kind of port:
+// the ports of tcp, shared memory, the control plane, the store and the launcher.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -36,7 +36,8 @@ class Caller {
     EXPECT_TRUE(port.connect(socket_.get(), from));
   }
   int descriptor() const { return socket_.get(); }
-  // From now on, what the caller says and hears is encrypted if the guard, which it has passed, demands that.
+  // Encrypts all later data of the caller if the guard demands encryption. The caller must have passed the
+  // guard.
   void speak_as_agreed_by(security::Guard& guard) { stream_.encrypt(guard.take_tls()); }
   void say(const std::string& text) {
     int error = 0;
@@ -67,8 +68,8 @@ class Caller {
   security::ByteStream stream_;
 };
 
-// Returns the first message of a guard. (If the guard sent this message to the port itself, it might also
-// read the port's answer, and continue.)
+// Returns the first message of a guard. This function gives the guard no connection to the port,
+// since the guard might read the port's answer and continue.
 std::string opening_of(security::Guard& guard) {
   int ends[2];
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -128,15 +129,15 @@ TEST_P(PortStrangers, AreBoundedAndTheOldestGoes) {
   port->expect_service();
   std::size_t kept = crowd.size();
   for (int i = 0; i < 6000 && kept > port->most_strangers(); ++i) {
-    std::this_thread::sleep_for(milliseconds(10));  // some are not accepted yet
+    std::this_thread::sleep_for(milliseconds(10));  // the port has not accepted all of them yet
     kept = static_cast<std::size_t>(
         std::count_if(crowd.begin(), crowd.end(), [](const auto& stranger) { return stranger->is_open(); }));
   }
   EXPECT_LE(kept, port->most_strangers());
 }
 
-// A distant rank needs some round trips to say who it is. In that time, a nearer attacker can open many
-// connections. They must not displace the rank.
+// A distant rank needs some round trips to prove its identity. A nearer attacker can open many
+// connections in that time. These connections must not displace the rank.
 TEST_P(PortStrangers, OfOneAddressDisplaceThemselvesOnly) {
   if (!GetParam().has_addresses) GTEST_SKIP() << "local sockets have no addresses";
   const auto port = open("secret");
@@ -148,7 +149,7 @@ TEST_P(PortStrangers, OfOneAddressDisplaceThemselvesOnly) {
   port->expect_service();
 }
 
-// A rank has started the handshake, but is slow. Then many strangers connect from the same host. They must
+// A slow rank has started the handshake when many strangers connect from the rank's host. They must
 // not displace the rank.
 TEST_P(PortStrangers, WhoAreSilentDisplaceNoRankOfTheirHostThatHasBegun) {
   const auto port = open("secret");
@@ -191,7 +192,7 @@ TEST_P(PortStrangers, WhoClaimAnotherRankThanTheyHaveProvedAreClosed) {
   port->expect_service();
 }
 
-// A `DescriptorShortage` lets this process open no more descriptors.
+// This process can open no more descriptors while a `DescriptorShortage` exists.
 class DescriptorShortage {
  public:
   DescriptorShortage() {
@@ -231,7 +232,8 @@ TEST_P(PortStrangers, AShortageOfDescriptorsIsInTheLogOnceAndPasses) {
     for (const Descriptor& caller : callers) EXPECT_TRUE(port->connect(caller.get(), "127.0.0.1"));
     for (int i = 0; i < 6000 && count_lines_with(log, warning) == 0; ++i)
       std::this_thread::sleep_for(milliseconds(10));
-    std::this_thread::sleep_for(milliseconds(300));  // time for more attempts, which must not be logged
+    // Leaves time for more attempts, which must not be logged.
+    std::this_thread::sleep_for(milliseconds(300));
   }
   EXPECT_EQ(count_lines_with(log, warning), 1u);
   port->expect_service();

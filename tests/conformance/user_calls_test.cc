@@ -36,7 +36,7 @@ class UserCalls : public testing::TestWithParam<std::string> {
  protected:
   using Call = std::function<void(Communicator&)>;
 
-  // Of two ranks, rank 0 calls `usual` and rank 1 calls `odd`. Returns both errors.
+  // Runs two ranks: rank 0 calls `usual` and rank 1 calls `odd`. Returns both errors.
   std::array<std::string, 2> mismatch_of(const Call& usual, const Call& odd) {
     Cluster ranks(2, {.transport = GetParam()});
     std::array<std::string, 2> texts;
@@ -49,7 +49,8 @@ class UserCalls : public testing::TestWithParam<std::string> {
     return texts;
   }
 
-  // Of two ranks, only rank `who` makes the call, so it times out. Returns its error.
+  // Runs two ranks, of which only rank `who` makes the call, so that the call times out. Returns
+  // the error of the call.
   std::string timeout_of(int who, const Call& call, Composite part_of = Composite::none) {
     Cluster ranks(2,
                   {.transport = GetParam(), .timeout = std::chrono::milliseconds(300), .part_of = part_of});
@@ -114,7 +115,8 @@ TEST_P(UserCalls, ATimedOutSendNamesTheRankThatDoesNotReceive) {
   EXPECT_THAT(text, HasSubstr("still waiting for rank 1 (host test, pid 1001)"));
 }
 
-// While the ranks meet, they measure costs and agree on them. Errors call all of that `init`.
+// The ranks measure costs and agree on them while they meet. The errors of all these calls name
+// `init`.
 TEST_P(UserCalls, WhatInitDoesReadsAsInit) {
   const Topology one_host(std::array{0, 0});
   for (const bool measuring : {false, true}) {

@@ -1,7 +1,7 @@
 # Builds and runs programs in a fresh folder. MODE says how they get tutti:
 #   installed     project/ by find_package, from an install that was moved to another folder
 #   pkg_config    the C example by pkg-config, from such an install
-#   subdirectory  project/ by add_subdirectory; only configured, since the build that runs this compiles the same sources
+#   subdirectory  project/ by add_subdirectory; only configured, since the build of this test compiles the same sources
 cmake_minimum_required(VERSION 3.23)
 
 function(run)
@@ -24,7 +24,7 @@ if(MODE STREQUAL "subdirectory")
 endif()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/made_here)
-# The install is moved. A package that works only in the folder into which it was installed would then fail.
+# The installed files are moved, so that a package fails if it works only in its original folder.
 file(RENAME ${work}/made_here ${work}/used_here)
 set(used ${work}/used_here)
 
@@ -46,7 +46,7 @@ if(MODE STREQUAL "pkg_config")
   return()
 endif()
 
-# Every link in the installed examples' guides must lead to a file that is installed as well.
+# Every link in the installed examples' guides must lead to a file that is also installed.
 file(GLOB_RECURSE guides ${used}/share/tutti/examples/*.md)
 foreach(guide IN LISTS guides)
   file(READ ${guide} text)

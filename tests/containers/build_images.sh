@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# build_images.sh FOLDER builds the images of docker/Dockerfile by podman: `tutti`, `tutti:sshd` and `tutti:build`.
-# Their base is made by debootstrap, so that no image registry is needed. Images and settings of podman are kept in
-# FOLDER. A status of 77 means that no image can be made on this machine; the last line on stderr then says why.
+# build_images.sh FOLDER builds the images of docker/Dockerfile with podman: `tutti`, `tutti:sshd`
+# and `tutti:build`. debootstrap makes the base of these images, so that no image registry is
+# needed. podman keeps its images and settings in FOLDER. Exit status 77 means that this machine
+# cannot make images. The last line on stderr then says why.
 set -euo pipefail
 source=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 folder=$(realpath "$1")
@@ -12,13 +13,14 @@ give_up() {
   echo "no container images: $1" >&2
   exit 77
 }
-# cannot NAME gives up since a step has failed. It says which, with the last line of the step's log.
+# cannot NAME ends the script because the step NAME has failed. It prints the name and the last line
+# of the step's log.
 cannot() { give_up "$1: $(tail -n 1 "$folder/$1.log")"; }
 
-rm -rf "$folder/networks"  # of earlier tests
+rm -rf "$folder/networks"  # removes networks of earlier tests
 
-# These settings also work where control groups of version 1 are mounted beside those of version 2, and where limits
-# cannot be raised.
+# These settings also work on machines that mount control groups of both versions 1 and 2, and on
+# machines where limits cannot be raised.
 cat >"$CONTAINERS_CONF" <<CONF
 [engine]
 runtime = "runc"
@@ -37,19 +39,20 @@ graphroot = "$folder/storage"
 runroot = "$folder/run"
 CONF
 
-# Packages come by apt's proxy and with apt's passwords.
+# Packages are fetched through apt's proxy, with apt's passwords.
 eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
 export http_proxy https_proxy
 passwords=/etc/apt/auth.conf.d
 
 if ! podman image exists localhost/debian:base; then
-  # The archive is the one from which apt installs Debian here.
+  # The script uses the archive from which apt installs Debian on this machine.
   # shellcheck disable=SC2016  # the $(...) is apt's
   archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' \
     'Component: main' 2>"$folder/archive.log" | grep -E '^https?://' | sort -u | head -n 1) ||
     give_up "apt's lists name no archive of Debian (\`apt-get update\` fetches the lists)"
   rm -rf "$folder/root"
-  # debootstrap fetches by wget, which reads passwords from ~/.netrc. Unlike apt's files, that one names hosts alone.
+  # debootstrap fetches packages with wget, which reads passwords from ~/.netrc. Entries in ~/.netrc
+  # name only hosts, unlike those in apt's files.
   rm -rf "$folder/netrc" && mkdir -m 700 "$folder/netrc"
   trap 'rm -rf "$folder/netrc"' EXIT
   find "$passwords" -name '*.conf' \
@@ -63,8 +66,9 @@ if ! podman image exists localhost/debian:base; then
 fi
 podman run --rm --net=host localhost/debian:base true >"$folder/run.log" 2>&1 || cannot run
 
-# build TARGET TAG builds a stage of the Dockerfile. The network of the host is used, since this machine may forbid
-# podman to make one. If packages cannot be fetched, another attempt may succeed.
+# build TARGET TAG builds a stage of the Dockerfile. It uses the network of the host, since this
+# machine may forbid podman to make a network. If packages cannot be fetched, it tries again, since
+# another attempt may succeed.
 build() {
   local attempt
   for attempt in 1 2 3; do
@@ -78,4 +82,9 @@ build() {
 build build tutti:build
 build runtime tutti
 build sshd tutti:sshd
-podman image prune --force >"$folder/prune.log" 2>&1 || cannot prune  # what earlier sources have left
+# Removes the images of earlier sources, and before that what uses them: the containers of builds and tests that
+# were killed.
+{
+  podman ps --all --external --quiet | xargs --no-run-if-empty podman rm --force
+  podman image prune --force
+} >"$folder/prune.log" 2>&1 || { cat "$folder/prune.log" >&2; exit 1; }

@@ -35,7 +35,8 @@ std::string missing_program() {
   return {};
 }
 
-// podman leaves mounts behind. In a mount namespace of this process, they end with it.
+// podman leaves mounts behind. If this process has its own mount namespace, the mounts vanish when the
+// process ends.
 std::string enter_own_mounts() {
   if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return std::string("no containers: no mount namespace can be made here: ") + std::strerror(errno);
@@ -57,15 +58,22 @@ ContainerHosts::~ContainerHosts() {
 
 void ContainerHosts::remove_containers() const {
   Process({"podman", "rm", "--all", "--force", "--time=0"}, settings).wait();
+  Process({"podman", "network", "prune", "--force"}, settings).wait();
 }
 
-// BuildKit would need a service of Docker's own.
+std::string ContainerHosts::service_reports() const {
+  std::string reports;
+  for (const Process& service : services_) reports += service.report() + '\n';
+  return reports;
+}
+
+// These variables turn BuildKit off, since it would need Docker's own service.
 Process::Environment ContainerHosts::service(int host) const {
   return {
       {"DOCKER_HOST", "unix://" + socket(host)}, {"DOCKER_CONFIG", folder_.path()}, {"DOCKER_BUILDKIT", "0"}};
 }
 
-// Returns why no container can be run here, or an empty text if the images are ready.
+// Returns the reason why containers cannot run here, or an empty text if the images are ready.
 std::string ContainerHosts::prepare() {
   if (std::string missing = missing_program(); !missing.empty()) return missing;
   if (std::string refused = enter_own_mounts(); !refused.empty()) return refused;
@@ -74,11 +82,11 @@ std::string ContainerHosts::prepare() {
   const auto status = images.wait(std::chrono::minutes(40));
   if (status == cannot) return last_line(images.err());
   if (status != 0) throw std::runtime_error(images.report());
-  remove_containers();  // of a run that was killed
+  remove_containers();  // removes the containers of a run that was killed
   return {};
 }
 
-// `ip netns exec` would hide the control groups, which podman needs.
+// Uses nsenter, since `ip netns exec` would hide the control groups, which podman needs.
 void ContainerHosts::start_service(int host) {
   services_.emplace_back(
       std::vector<std::string>{"nsenter", "--net=" + network_.file(host), "podman", "--log-level=error",

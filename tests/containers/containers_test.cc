@@ -1,10 +1,12 @@
-// Tests the images of docker/Dockerfile: ranks in containers meet, share memory or not, read secrets and end
-// as docs/docker.md says. The commands are those that a user types.
+// Tests the images of docker/Dockerfile. Ranks in containers meet, share memory (or do not), read
+// secrets and end as docs/docker.md says. The commands are those that a user would type.
 #include <chrono>
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,33 +42,37 @@ class Containers : public testing::Test {
 
   static std::string address(int host) { return hosts_->address(host); }
 
-  // Starts `docker WORDS...` on a host. It runs until the test ends.
+  // Starts `docker WORDS...` on a host. If the command still runs at the end of the test, it is killed.
   Process& docker(int host, const Words& words) {
     return clients_.emplace_back(Words{"docker"} + words, hosts_->service(host));
   }
-  // Returns what `docker WORDS...` writes to stdout.
+  // Returns the output of `docker WORDS...` on stdout.
   std::string output(int host, const Words& words) {
     Process& client = docker(host, words);
     EXPECT_EQ(client.wait(), 0) << client.report();
     return client.out();
   }
-  // Starts a rank of a world of two. With --rm among the options, the status would always be 0: older
-  // versions of podman have lost the status when they have removed the container.
+  // Starts a rank of a world of two. If a test expects a failure, the options must not contain --rm: older
+  // versions of podman lose the exit status when they remove the container, so the status would always be 0.
   Process& start(int host, int rank, const Words& options, const std::string& program,
                  const std::string& url) {
     return docker(host, Words{"run"} + options +
                             Words{"tutti", program, "--rank", std::to_string(rank), "--world-size", "2",
                                   "--init-method", url, "--backend", "tutti"});
   }
-  // Waits until the container NAME of `client`, on host 0, runs.
-  void wait_until_running(Process& client, const std::string& name) {
-    const Words inspect = {"inspect", "--format", "{{.State.Running}}", name};
+  // Waits until the container runs whose id `client` writes to `id_file`, on host 0. Returns the id.
+  std::string id_when_running(Process& client, const std::string& id_file) {
+    std::string id;
     for (std::string running; running != "true\n";) {
-      ASSERT_EQ(client.wait(std::chrono::milliseconds(100)), std::nullopt) << client.report();
-      Process& inspector = docker(0, inspect);
+      const std::optional<int> ended = client.wait(std::chrono::milliseconds(100));
+      EXPECT_EQ(ended, std::nullopt) << client.report();
+      if (ended) break;
+      if (!(std::ifstream(id_file) >> id)) continue;
+      Process& inspector = docker(0, {"inspect", "--format", "{{.State.Running}}", id});
       inspector.wait();
       running = inspector.out();
     }
+    return id;
   }
   // Writes a file that only the image's user can read, and returns its path.
   std::string secret(const std::string& name, const std::string& text) const {
@@ -76,7 +82,8 @@ class Containers : public testing::Test {
     EXPECT_EQ(chown(path.c_str(), image_user, image_user), 0);
     return path;
   }
-  // Returns a folder of the image's user with a key for ssh, which may log in.
+  // Makes a folder that belongs to the image's user. The folder has an ssh key that permits logins.
+  // Returns the folder's path.
   std::string make_keys(const std::string& name) const {
     const std::string key = folder_ / name;
     Process made({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key});
@@ -86,7 +93,7 @@ class Containers : public testing::Test {
       EXPECT_EQ(chown(path.c_str(), image_user, image_user), 0);
     return folder_.path();
   }
-  // Runs both ranks, and expects that they end well. Returns what rank 0 has written to stdout.
+  // Runs both ranks, and expects that both succeed. Returns what rank 0 wrote to stdout.
   std::string run_two(const std::vector<int>& hosts, const Words& options, const std::string& program,
                       const std::string& url) {
     Process& zero = start(hosts[0], 0, options, program, url);
@@ -96,9 +103,12 @@ class Containers : public testing::Test {
     return zero.out();
   }
 
-  // Containers that a test has left are removed here, so that the next test finds free ports and names.
+  // Removes what remains of a test, so that the next test finds free ports and addresses. After a failure,
+  // also prints what podman has printed, since docker seldom says why it could not start a container.
   void TearDown() override {
-    if (hosts_->problem().empty()) hosts_->remove_containers();
+    if (!hosts_->problem().empty()) return;
+    hosts_->remove_containers();
+    if (HasFailure()) std::cerr << hosts_->service_reports();
   }
 
   const ScratchFolder folder_;
@@ -131,7 +141,7 @@ TEST_F(Containers, OnTwoMachinesMeetByAFileOnASharedMount) {
               HasSubstr("sum, in place: [2, 1, 10]"));
 }
 
-// Containers have 64 MB in /dev/shm, unless --shm-size says otherwise. Here they have far less.
+// Containers have 64 MB in /dev/shm by default. --shm-size gives them far less here.
 TEST_F(Containers, InTheNetworkOfOneMachineShareMemory) {
   EXPECT_THAT(run_two({0, 0}, {"--net=host", "--shm-size=64k", "-e", "TUTTI_TRANSPORTS=shm"}, "02_all_reduce",
                       "tcp://127.0.0.1:29500"),
@@ -139,17 +149,23 @@ TEST_F(Containers, InTheNetworkOfOneMachineShareMemory) {
 }
 
 TEST_F(Containers, WithNetworksOfTheirOwnUseTcp) {
-  Process& network = docker(0, {"network", "create", "--subnet", "10.204.0.0/24", "job"});
-  if (network.wait() != 0) GTEST_SKIP() << "no network of containers can be made here: " << network.err();
-  const Words own = {"--net=job", "-e", "TUTTI_INIT_TIMEOUT=60s"};
-  const std::string url = "tcp://10.204.0.10:29500";
+  // podman keeps the addresses of containers that were killed, under the name of their network. So each run
+  // of this test makes a network with a new name.
+  const std::string job = "job" + std::to_string(getpid());
+  Process& network = docker(0, {"network", "create", "--subnet", "10.204.0.0/24", job});
+  ASSERT_EQ(network.wait(), 0) << network.report();
+  const Words own = {"--net", job, "-e", "TUTTI_INIT_TIMEOUT=60s"};
   for (const bool only_shm : {true, false}) {
     const Words transports = only_shm ? Words{"-e", "TUTTI_TRANSPORTS=shm"} : Words{};
-    const std::string name = only_shm ? "shm" : "any";
+    // podman frees an address only some time after its container has ended. So each world has
+    // its own address.
+    const std::string ip = only_shm ? "10.204.0.10" : "10.204.0.11";
+    const std::string url = "tcp://" + ip + ":29500";
+    const std::string id_file = folder_ / (ip + ".id");
     Process& zero =
-        start(0, 0, own + transports + Words{"--name", name, "--ip=10.204.0.10"}, "02_all_reduce", url);
-    // podman 4.3 sometimes fails to make two containers of a network at the same time.
-    wait_until_running(zero, name);
+        start(0, 0, own + transports + Words{"--cidfile", id_file, "--ip", ip}, "02_all_reduce", url);
+    // podman 4.3 sometimes fails if two containers of one network are made at the same time.
+    id_when_running(zero, id_file);
     Process& one = start(0, 1, own + transports, "02_all_reduce", url);
     for (Process* const rank : {&zero, &one}) {
       EXPECT_EQ(rank->wait(), only_shm ? 1 : 0) << rank->report();
@@ -167,7 +183,7 @@ TEST_F(Containers, NeedNoShmSize) {
                           "96M", "--iterations", "1", "--batch", "1"});
 }
 
-// Other programs in the container may need /dev/shm.
+// The doctor warns of a small /dev/shm because other programs in the container may need it.
 TEST_F(Containers, AreWarnedOfASmallShmByTheDoctor) {
   Process& doctor = docker(0, {"run", "--net=host", "--shm-size=64k", "tutti", "tutti", "doctor"});
   EXPECT_EQ(doctor.wait(), 0) << doctor.report();
@@ -213,9 +229,9 @@ TEST_F(Containers, ReadASecretFromAFile) {
   const Words options = {"--net=host", "-e", "TUTTI_TLS=1", "-e", "TUTTI_TOKEN_FILE=/run/secrets/token"};
   const std::string url = "tcp://" + address(0) + ":29500";
   const Words mounted = options + Words{"-v", token + ":/run/secrets/token:ro"};
-  Process& zero = start(0, 0, mounted + Words{"--name=zero"}, "01_hello", url);
-  wait_until_running(zero, "zero");
-  const std::string shown = output(0, {"inspect", "zero"});
+  const std::string id_file = folder_ / "zero.id";
+  Process& zero = start(0, 0, mounted + Words{"--cidfile", id_file}, "01_hello", url);
+  const std::string shown = output(0, {"inspect", id_when_running(zero, id_file)});
   EXPECT_THAT(shown, HasSubstr("TUTTI_TOKEN_FILE=/run/secrets/token"));
   EXPECT_THAT(shown, Not(HasSubstr("0123456789abcdef")));
 
@@ -240,7 +256,7 @@ TEST_F(Containers, TellWhichSecretTheyCannotRead) {
   EXPECT_THAT(client.err(), HasSubstr("Permission denied"));
 }
 
-// Without an init process, a container ignores SIGTERM until it is killed.
+// A container without an init process would ignore SIGTERM until `docker stop` kills it. The images have one.
 TEST_F(Containers, EndAtOnceWhenTheyAreStopped) {
   output(0, {"run", "-d", "--name=waiting", "--net=host", "tutti", "01_hello", "--rank", "0", "--world-size",
              "2", "--init-method", "tcp://127.0.0.1:29500"});
@@ -250,8 +266,8 @@ TEST_F(Containers, EndAtOnceWhenTheyAreStopped) {
   EXPECT_EQ(output(0, {"wait", "waiting"}), "143\n");
 }
 
-// One key is for the whole job: whoever has it may log in, and the hosts prove themselves by it. Kubeflow's
-// MPI operator mounts such a key, and starts sshd by the second command.
+// The whole job has one key. The key permits logins, and the hosts prove their identity with it.
+// Kubeflow's MPI operator mounts such a key, and starts sshd with the second command.
 TEST_F(Containers, AreHostsOfTheLauncher) {
   const std::string keys = make_keys("id_rsa");
   const Words job = {"--net=host", "-v", keys + ":/home/tutti/.ssh:ro"};
@@ -263,7 +279,7 @@ TEST_F(Containers, AreHostsOfTheLauncher) {
               HasSubstr("sum, in place: [4, 6, 60]"));
 }
 
-// Here a host makes its own key when it starts, so nobody knows it yet.
+// Each host makes its own key when it starts, so no other host knows that key yet.
 TEST_F(Containers, WithKeysOfTheirOwnAreTrustedOnlyIfAsked) {
   const std::string keys = make_keys("id_ed25519");
   output(1, {"run", "-d", "--net=host", "-v", keys + "/authorized_keys:/home/tutti/.ssh/authorized_keys:ro",

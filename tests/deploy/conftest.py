@@ -1,4 +1,5 @@
-"""Lets the tests of this folder import what tests share, gives them a cluster, and reports to `./dev test`."""
+"""Lets the tests of this folder import shared test code, gives them a cluster, and reports to
+`./dev test`."""
 import sys
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Tests the jobs of deploy/ in which each pod is a rank, in pods that are made as their controllers make them."""
+"""Tests the jobs of deploy/ in which each pod is a rank. The pods are made as Kubernetes'
+controllers make them."""
 import time
 
 import operators
@@ -13,7 +14,7 @@ JOBS = [operators.indexed_job, operators.jobset]
 def test_ranks_meet_though_their_names_become_known_late(play, secrets, cluster):
     started = play(cluster, secrets)
     running = [pod.start(words) for pod, words in started]
-    time.sleep(2)  # meanwhile the ranks look for a name that does not exist
+    time.sleep(2)  # the ranks look for a name that does not exist yet
     assert [rank.process.poll() for rank in running] == [None, None], "".join(rank.err for rank in running)
     cluster.publish(pod for pod, _ in started)
     for number, rank in enumerate(running):

@@ -1,4 +1,5 @@
-"""Tests the jobs of deploy/ that have a launcher, in pods that are made as their controllers make them."""
+"""Tests the jobs of deploy/ that have a launcher. The pods are made as the jobs' controllers make
+them."""
 import operators
 import pods
 import pytest
@@ -33,7 +34,8 @@ def test_a_job_runs(play, cluster):
 
 @pytest.mark.parametrize("play", BY_SSH)
 def test_names_may_become_known_late(play, cluster):
-    """The pods of workers are often made long after the launcher's, and their names are published even later."""
+    """Tests a late start: the pods of workers are often made long after the launcher's pod, and
+    their names are published even later."""
     job = play(cluster)
     launcher = job.start()
     launcher.wait_for_error("Could not resolve hostname")

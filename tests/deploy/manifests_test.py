@@ -10,7 +10,8 @@ DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 OBJECTS = [pytest.param(document, id=f"{path.name}:{document['kind']}")
            for path in sorted(DEPLOY.glob("*.yaml")) for document in yaml.safe_load_all(path.read_text())]
 
-# The keys of these are free: labels, names of plugins and (in the schema of v1) kinds of replicas.
+# These objects may have any keys: labels, names of plugins and (in the schema of v1) kinds of
+# replicas.
 FREE = {"labels", "selector", "plugins", "mpiReplicaSpecs"}
 
 
@@ -27,7 +28,7 @@ def fields(value, path=()):
 
 
 def changed(document, path, change):
-    """Returns a copy in which `change(object, key)` has been made at the path."""
+    """Returns a copy of the document after `change(object, key)` at the path."""
     made = copy.deepcopy(document)
     inner = made
     for step in path[:-1]:

@@ -1,6 +1,8 @@
-"""Play the controllers that run the jobs of deploy/: they make pods, write files, set variables and start commands.
+"""Imitates the controllers that run the jobs of deploy/: makes pods, writes files, sets variables
+and starts commands.
 
-What they do is what the controllers do, up to the containers: the programs come from the build, and run as root.
+The actions are those of the real controllers, except that there are no containers. The programs
+come from the build, and run as root.
 """
 import os
 import shutil
@@ -25,12 +27,13 @@ def container(template):
 
 
 def words(of):
-    """Returns what a container runs. The image's entry point only passes signals on."""
+    """Returns the command of a container, without the image's entry point, which only passes signals on."""
     return of.get("command", []) + of.get("args", [])
 
 
 def environment(of, secrets):
-    """Returns the variables of a container. `secrets` has a dictionary of values for each secret there is."""
+    """Returns the variables of a container. `secrets` maps the name of each existing secret to a
+    dictionary of its values."""
     found = {}
     for variable in of.get("env", []):
         if "value" in variable:
@@ -45,7 +48,8 @@ def environment(of, secrets):
 
 
 class Launched:
-    """A job with a launcher: its pods, what its launcher runs, and what the workers run if they are reached by ssh."""
+    """`Launched` is a job with a launcher. It holds the pods, the launcher's command, and the
+    workers' command if ssh reaches the workers."""
 
     def __init__(self, launcher, workers, command, serve=None):
         self.launcher, self.workers, self.command, self.serve = launcher, workers, command, serve
@@ -82,7 +86,8 @@ RSA = ["-t", "rsa", "-b", "2048"]
 
 
 def mpijob_v1(cluster):
-    """Kubeflow's training operator. The launcher reaches the workers by kubectl; their names are not in the name service."""
+    """Imitates Kubeflow's training operator. The launcher reaches the workers by kubectl, and the
+    name service does not know their names."""
     job = manifest("mpijob_v1.yaml", "MPIJob")
     name, replicas = job["metadata"]["name"], job["spec"]["mpiReplicaSpecs"]
     launcher = cluster.pod(f"{name}-launcher", None, {
@@ -100,7 +105,8 @@ POD_NAME=$1
 shift
 /opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"
 """, 0o555)
-    # kubectl exec POD -- WORDS... runs the words in the pod's container, as the service of Kubernetes would.
+    # `kubectl exec POD -- WORDS...` runs the words in the pod's container, as the service of Kubernetes
+    # would.
     launcher.write("/opt/kube/kubectl", f"""#!/bin/sh
 pod=$2
 shift 3
@@ -110,7 +116,7 @@ exec {cluster.folder}/$pod "$@"
 
 
 def mpijob_v2beta1(cluster):
-    """Kubeflow's MPI operator. The launcher reaches the workers by ssh."""
+    """Imitates Kubeflow's MPI operator. The launcher reaches the workers by ssh."""
     job = manifest("mpijob_v2beta1.yaml", "MPIJob")
     name, replicas = job["metadata"]["name"], job["spec"]["mpiReplicaSpecs"]
     assert job["spec"]["sshAuthMountPath"] == "/home/tutti/.ssh"
@@ -133,7 +139,8 @@ def mpijob_v2beta1(cluster):
 
 
 def trainjob(cluster):
-    """Kubeflow Trainer 2. The pods are those of a JobSet, with the name of the TrainJob."""
+    """Imitates Kubeflow Trainer 2. The pods are those of a JobSet, with the name of the
+    TrainJob."""
     job, runtime = (manifest("trainjob.yaml", kind) for kind in ("TrainJob", "TrainingRuntime"))
     name, trainer = job["metadata"]["name"], job["spec"]["trainer"]
     assert job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]
@@ -152,7 +159,7 @@ def trainjob(cluster):
 
 
 def volcano_job(cluster):
-    """Volcano, with its plugins ssh and svc."""
+    """Imitates Volcano, with its plugins ssh and svc."""
     job = manifest("volcano_job.yaml", "Job")
     name, tasks = job["metadata"]["name"], {task["name"]: task for task in job["spec"]["tasks"]}
     assert job["spec"]["plugins"] == {"ssh": ["--ssh-key-file-path=/home/tutti/.ssh"], "svc": []}
@@ -182,7 +189,7 @@ def _indexed(cluster, spec, pod_name, subdomain, secrets):
 
 
 def indexed_job(cluster, secrets):
-    """The Job controller. Returns the pods, and what each runs."""
+    """Imitates the Job controller. Returns the pods, and the command of each pod."""
     job, service = (manifest("indexed_job.yaml", kind) for kind in ("Job", "Service"))
     name = job["metadata"]["name"]
     subdomain = job["spec"]["template"]["spec"]["subdomain"]
@@ -192,7 +199,7 @@ def indexed_job(cluster, secrets):
 
 
 def jobset(cluster, secrets):
-    """The controller of JobSets. Returns the pods, and what each runs."""
+    """Imitates the controller of JobSets. Returns the pods, and the command of each pod."""
     job = manifest("jobset.yaml", "JobSet")
     name, replicated = job["metadata"]["name"], job["spec"]["replicatedJobs"][0]
     assert job["spec"]["network"]["enableDNSHostnames"] and replicated["replicas"] == 1

@@ -1,8 +1,10 @@
-"""The schemas that Kubernetes and its extensions have published for what is in deploy/, as validators of jsonschema.
+"""Provides the published schemas of Kubernetes and its extensions for the objects in deploy/, as
+jsonschema validators.
 
-They come from packages: those of Kubernetes itself from kubernetes-validate, MPIJob v1 from kubeflow-training, JobSet and
-TrainJob from kubeflow-trainer-api. No package has those of MPIJob v2beta1 and of Volcano: their fields are listed in the
-folder schemas. All of them refuse fields that they do not know.
+The schemas of Kubernetes itself come from the package kubernetes-validate. MPIJob v1 comes from
+kubeflow-training. JobSet and TrainJob come from kubeflow-trainer-api. No package has the schemas of
+MPIJob v2beta1 and of Volcano, so the folder `schemas` has files with their fields. All schemas
+refuse unknown fields.
 """
 import importlib.resources
 import json
@@ -30,7 +32,8 @@ REGISTRY = Registry().with_resource(DEFINITIONS["$id"], Resource.from_contents(D
 
 
 def _reference(name):
-    """Returns a reference to a type of Kubernetes. Each package leaves out other parts of its name: dots, or all in front of V1."""
+    """Returns a reference to a type of Kubernetes. Some packages leave out the dots of the type's
+    name. Other packages leave out the text before V1."""
     wanted = name.lower()
     for full in DEFINITIONS["$defs"]:
         short = full.replace(".", "").lower()
@@ -56,8 +59,9 @@ def _of_training_operator(type_name):
 
 
 def _of_trainer(model):
-    """Returns the schema of a class of the package kubeflow-trainer-api. That package takes numbers such as ports for objects,
-    and allows unknown fields, so all types of Kubernetes are replaced by those of Kubernetes itself."""
+    """Returns the schema of a class of the package kubeflow-trainer-api, with two corrections. The
+    package describes some numbers, such as ports, as objects. So Kubernetes' own schemas replace the
+    package's definitions of Kubernetes' types. All other definitions are made to refuse unknown fields."""
     schema = getattr(kubeflow_trainer_api.models, model).model_json_schema(by_alias=True)
     for name, definition in schema["$defs"].items():
         if name.startswith("IoK8s"):

@@ -1,4 +1,5 @@
-// Tests that processes without the token, or with another token, are refused, and do not disturb the job.
+// Tests that a job refuses processes without the token or with another token, and that such
+// processes do not disturb the job.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -90,8 +91,8 @@ int times(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Runs a job of two ranks. Returns how often each rank warns that other processes can reach its port. If
-// `reachable`, the ranks listen on all interfaces.
+// Runs a job of two ranks. Returns how often each rank warns that other processes can reach its
+// port. If `reachable` is true, the ranks listen on all interfaces.
 int open_port_warnings(const Process::Environment& variables, bool reachable = true) {
   Job job(2, variables, 0);
   if (reachable) {
@@ -122,7 +123,7 @@ TEST(Authentication, OpenPortsAreWarnedOfOnce) {
   EXPECT_THAT(info.out() + info.err(), Not(HasSubstr("without a token")));
 }
 
-// If the rank listened on another interface, it would log a warning.
+// The rank would log a warning if it listened on another interface.
 TEST(Authentication, AWorldOfOneListensOnLoopbackOnly) {
   Job alone(1, {{"TUTTI_INIT_METHOD", std::nullopt}});
   ASSERT_TRUE(alone.are_ready()) << alone[0].report();

@@ -41,8 +41,8 @@ class Cut : public testing::Test {
   std::deque<Process> ranks_;
 };
 
-// One of three hosts is cut off. The ranks of the other hosts continue. The ranks of the cut-off host do not,
-// since they are a minority.
+// One of three hosts is cut off. The ranks of the other two hosts continue. The ranks of the
+// cut-off host cannot continue, since they are a minority.
 TEST_F(Cut, OffHostIsLostAndTheOthersGoOn) {
   if (!network_.problem().empty()) GTEST_SKIP() << network_.problem();
   start({0, 0, 1, 1, 2}, {"shrink", "3", "0", "loop", "all_reduce", "1000"});

@@ -1,5 +1,5 @@
-// Runs collectives over a transport that drops, delays or truncates messages, or closes connections, at
-// chosen points. Every rank must end with an error or with the right data.
+// Runs collectives over a transport that disturbs messages at chosen points: it drops, delays or truncates
+// them, or closes connections. Every rank must end with an error or with the right data.
 #include <string>
 #include <tuple>
 #include <vector>
@@ -67,11 +67,12 @@ class Decorator : public testing::TestWithParam<std::tuple<std::string, int>> {
     });
     return outcomes;
   }
-  // `short_time` is the timeout of operations that cannot complete. `long_time` is longer than any run takes.
+  // `short_time` is the timeout for operations that cannot complete. `long_time` is longer than any run
+  // takes.
   static constexpr std::chrono::milliseconds short_time{400};
   static constexpr std::chrono::milliseconds long_time{60'000};
-  // Returns the numbers of the messages to disturb: some early, some late. In a world of two ranks, no rank
-  // sends more than nine messages.
+  // Returns the numbers of the messages to disturb. Some of these messages are sent early, and
+  // others late. No rank sends more than nine messages in a world of two ranks.
   static std::vector<std::uint64_t> points() {
     return std::get<1>(GetParam()) == 2 ? std::vector<std::uint64_t>{0, 1, 2, 5, 7}
                                         : std::vector<std::uint64_t>{0, 1, 2, 5, 11, 17};
@@ -85,8 +86,8 @@ TEST_P(Decorator, LateMessagesDoNoHarm) {
   }
 }
 
-// Only a timeout reveals the loss. These ranks have no control connections, so they cannot find out
-// together which rank is late. Instead, each rank's error names the rank that it was waiting for.
+// Only a timeout reveals the loss. These ranks have no control connections, so they cannot agree on
+// which rank is late. Instead, each rank's error names the rank for which it was waiting.
 TEST_P(Decorator, ALostMessageIsATimeout) {
   for (const std::uint64_t at : {0, 3}) {
     for (const Outcome& outcome :
@@ -120,7 +121,7 @@ TEST_P(Decorator, ABrokenConnectionIsALostPeer) {
   for (const TransportFault& fault : faults) {
     for (const Outcome& outcome : run(fault, long_time)) {
       const std::string text = outcome.status.to_string();
-      // A rank that the others have declared lost reports that it stays excluded.
+      // The other ranks may have declared this rank lost. This rank then reports that it stays excluded.
       EXPECT_THAT(text,
                   testing::AnyOf(testing::StartsWith("peer_lost: "), testing::HasSubstr("stays excluded")))
           << fault.at;

@@ -1,6 +1,7 @@
-// Tests collectives on device memory. The ranks are real processes. They use the fake CUDA and the fake NCCL,
-// or the libraries that TEST_CUDA_LIBRARY and TEST_NCCL_LIBRARY name. The tests cover the results of both
-// libraries, drivers and libraries that are missing, and SIGKILL while a library works.
+// Tests collectives on device memory. The ranks are real processes. They use the fake CUDA and the
+// fake NCCL, or the libraries that TEST_CUDA_LIBRARY and TEST_NCCL_LIBRARY name. The tests check
+// the results with both libraries, missing drivers and libraries, and SIGKILL while a library
+// works.
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -24,8 +25,8 @@ std::string named(const char* variable, const char* otherwise) {
 
 std::string cuda_library() { return named("TEST_CUDA_LIBRARY", TUTTI_FAKE_CUDA); }
 
-// LeakSanitizer stops all threads when a rank exits, and may crash while threads of the fakes are ending. So
-// it is off here; conformance_nccl and conformance_staged look for leaks.
+// LeakSanitizer stops all threads when a rank exits, and may crash while threads of the fakes are
+// ending. So it is off here. conformance_nccl and conformance_staged look for leaks.
 FaultWorld::Options with(const std::string& library) {
   return {.transport = library == "nccl" ? "nccl,tcp" : "tcp",
           .program = "device_rank",

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 class Differ : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// Whatever differs, all ranks get `mismatch`, and the error shows both calls.
+// All ranks get `mismatch` for every kind of difference, and the error shows both calls.
 TEST_P(Differ, IsAMismatchOnAllRanks) {
   const auto& [size, transport] = GetParam();
   for (const std::string what : {"kind", "size", "type", "op", "root", "order", "way"}) {
@@ -48,9 +48,9 @@ struct Pair {
   std::string what, odd, usual;
 };
 
-// In `world`, rank `odd` of three ranks makes a different call. Returns, for each rank, the rank that it
-// blames: `odd`, or none (-1). Checks that every rank's error names the call of `odd` and the call of another
-// rank.
+// Rank `odd` of the three ranks in `world` makes a different call. Returns which rank each rank
+// blames: `odd`, or -1 if it blames no rank. Checks that every rank's error names the call of `odd`
+// and the call of another rank.
 std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
   std::vector<int> blamed;
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -74,8 +74,9 @@ std::vector<int> blamed_in(FaultWorld& world, const Pair& pair, int odd) {
   return blamed;
 }
 
-// Each of three ranks in turn makes a different call. If all ranks call in time, the majority is known, and
-// all blame rank `odd`. On a busy machine, it may take several runs until all ranks call in time.
+// Each of three ranks in turn makes a different call. If all ranks call in time, the majority is
+// known, and all ranks blame rank `odd`. On a busy machine, several runs may be needed until all
+// ranks call in time.
 TEST_P(OddOne, IsBlamedByAllRanks) {
   const std::vector<Pair> pairs = {
       {"kind", "broadcast(count=3000, float32, root=0)", "all_reduce(count=3000, float32, sum)"},
@@ -108,14 +109,15 @@ INSTANTIATE_TEST_SUITE_P(, OddOne, testing::Values("tcp", "shm"),
 
 class Late : public testing::TestWithParam<std::tuple<int, std::string>> {};
 
-// Returns the ranks that a timeout's message describes as `what`, or an empty text if the message names none.
+// Returns the ranks that a timeout's message describes as `what`, or an empty text if the message names no
+// such ranks.
 std::string named_as(const std::string& what, const std::string& message) {
   const std::size_t begin = message.find("; " + what + ": ");
   return begin == message.npos ? "" : message.substr(begin + 2, message.find(';', begin + 2) - begin - 2);
 }
 
-// On a busy machine, some ranks, even the late one, may not answer within 100 ms. The timeout then names them
-// as not answering. It must not name any rank but the late one as late.
+// On a busy machine, some ranks may not answer within 100 ms, perhaps even the late rank. The error
+// then lists these ranks as not answering. Only the late rank may be named as late.
 TEST_P(Late, IsNamedByTheTimeout) {
   const auto& [size, transport] = GetParam();
   for (const int who : {0, size - 1}) {
@@ -133,7 +135,7 @@ TEST_P(Late, IsNamedByTheTimeout) {
   }
 }
 
-// A stopped rank cannot even answer that it is late. The timeout passes long before the heartbeat limit.
+// A stopped rank cannot answer that it is late. The call times out long before the heartbeat limit.
 TEST_P(Late, IsNamedAlsoWhenStopped) {
   const auto& [size, transport] = GetParam();
   for (const int who : {0, size - 1}) {
@@ -150,8 +152,8 @@ TEST_P(Late, IsNamedAlsoWhenStopped) {
   }
 }
 
-// The communicator fails while the leader is still asking which rank is late. Then the leader must not stay
-// busy.
+// The communicator fails while the leader is still asking which rank is late. The leader must not
+// stay busy after that.
 TEST_P(Late, LeavesNothingToDoBehind) {
   const auto& [size, transport] = GetParam();
   FaultWorld world(size, {"hasty", std::to_string(size - 1)}, {.transport = transport});

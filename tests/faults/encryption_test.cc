@@ -1,4 +1,4 @@
-// Tests that encrypted packets contain no readable data, and that only the ranks of the job may take part.
+// Tests that encrypted packets contain no readable data, and that only ranks of the job can take part.
 #include <algorithm>
 #include <atomic>
 #include <thread>

@@ -13,7 +13,7 @@ namespace tutti::test {
 std::int64_t monotonic_now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 FaultWorld::FaultWorld(int size, const std::vector<std::string>& words, const Options& options) {
-  // The programs are in the same folder, which may have been moved since they were built.
+  // All test programs are in one folder, which may have been moved since they were built.
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   std::vector<std::string> command = {here / options.program};
   command.insert(command.end(), words.begin(), words.end());

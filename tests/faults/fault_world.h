@@ -24,7 +24,7 @@ std::int64_t monotonic_now();
 class FaultWorld {
  public:
   struct Options {
-    std::string transport = {};  // empty: every transport may be used
+    std::string transport = {};  // empty if every transport may be used
     std::string heartbeat = "10s";
     std::string program = "fault_rank";
     Process::Environment more = {};
@@ -34,10 +34,10 @@ class FaultWorld {
 
   int size() const { return static_cast<int>(ranks_.size()); }
   Process& rank(int number) { return ranks_[static_cast<std::size_t>(number)]; }
-  // Returns true once all ranks have met and are working. If they do not get that far in time, fails the test
-  // and returns false.
+  // Returns true as soon as all ranks have met and are working. If they take too long, fails the
+  // test and returns false.
   bool ready();
-  // Returns a rank's report of its failure, or nothing if it does not report in time.
+  // Returns a rank's report of its failure, or nothing if the rank does not report in time.
   std::optional<Failure> failure(int number);
   // Waits until a rank continues in a world of `size` ranks. Returns how many milliseconds its `shrink` took,
   // or nothing if the rank does not continue in time.

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(, Kill, testing::Combine(testing::Values(2, 5, 16), tes
                            return std::get<1>(each.param) + std::to_string(std::get<0>(each.param));
                          });
 
-// No rank makes a call, so no rank waits for the victim. All must notice its death nevertheless.
+// No rank makes a call, so no rank waits for the victim. All ranks must still notice its death.
 TEST(KillIdle, IsNoticedByAll) {
   for (const int size : {2, 3, 16}) {
     FaultWorld world(size, {"idle"}, {});
@@ -98,7 +98,7 @@ TEST(KillIdle, IsNoticedByAll) {
   }
 }
 
-// Half of the ranks are in a communicator without the victim. They must notice its death, too.
+// Half of the ranks are in a communicator without the victim. They must also notice its death.
 TEST(KillSplit, IsNoticedInAllCommunicators) {
   for (const std::string transport : {"tcp", "shm"}) {
     FaultWorld world(6, {"split", "all_reduce", "1000"}, {.transport = transport});

@@ -1,5 +1,5 @@
-// Tests SIGKILL of any rank that the store already knows, while the ranks meet. Long before their deadline,
-// all other ranks learn which rank was killed.
+// Tests SIGKILL of any rank that the store already knows, while the ranks meet. Long before their
+// deadline, all other ranks learn which rank was killed.
 //
 //   build/dev/bin/tests/faults --gtest_filter='*MeetingKill*' --runs 200 --seed 7
 
@@ -25,8 +25,8 @@ constexpr const char* known = "the store knows ";
 struct Start {
   int size;
   std::string transport;
-  int absent;         // a rank that is stopped before it can arrive; -1: none
-  std::string store;  // the address of a store in another process; empty: rank 0 serves the store
+  int absent;         // a rank that is stopped before it can arrive, or -1 for none
+  std::string store;  // the address of a store in another process; empty if rank 0 serves the store
 };
 
 FaultWorld::Options options_of(const Start& start) {

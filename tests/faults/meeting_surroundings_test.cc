@@ -1,5 +1,5 @@
-// Tests ranks that meet in difficult surroundings: with few descriptors, without a loopback interface, behind
-// a firewall, or with a stopped rank.
+// Tests ranks that meet under difficult conditions: with few descriptors, without a loopback
+// interface, behind a firewall, or with a stopped rank.
 #include <chrono>
 #include <csignal>
 #include <deque>
@@ -28,7 +28,8 @@ Process rank_of_two(int rank, const std::vector<std::string>& command, const std
                            {"TUTTI_INIT_METHOD", "tcp://127.0.0.1:" + std::to_string(unused_port())}});
 }
 
-// The process has enough descriptors for its store to listen, but too few to accept a connection.
+// These limits leave too few descriptors for a store that accepts connections. The largest limit may be just
+// enough. In that case the error only says that rank 1 has not arrived.
 TEST(MeetingWithFewDescriptors, SaysSo) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";
@@ -115,8 +116,8 @@ class BehindAFirewall {
   std::deque<Process> ranks_;
 };
 
-// Processes inherit the network of the thread that starts them, so this function starts the ranks in a thread
-// of its own.
+// This function starts the ranks in a new thread, because processes inherit the network of the
+// thread that starts them.
 void behind_a_firewall(const std::string& verdict, const std::vector<int>& blocked, const std::string& limit,
                        const std::function<void(std::deque<Process>&)>& check) {
   std::string why_not;
@@ -157,8 +158,9 @@ TEST(MeetingBehindAFirewall, ThatRefusesOneDirectionIsNoHindrance) {
   });
 }
 
-// One rank is stopped after all ranks have arrived, but before all have finished meeting. The others end
-// within their limit, plus a little time to tell each other of the failure.
+// One rank is stopped after all ranks have arrived, but before all have finished meeting. The other
+// ranks end within their time limit, plus a little time in which they tell each other of the
+// failure.
 TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
   for (const int victim : {0, 1}) {
     FaultWorld world(3, {"idle"}, {.more = {{"TUTTI_INIT_TIMEOUT", "4s"}, {"TUTTI_LOG_LEVEL", "debug"}}});

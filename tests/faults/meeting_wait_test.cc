@@ -1,5 +1,5 @@
-// Tests what ranks log while they wait in vain: where they wait, and for which ranks. Also tests that ranks
-// of one host meet under mpirun without settings.
+// Tests the log of ranks that wait for a rank that never comes. The log says where they wait, and
+// for which ranks. Also tests that ranks of one host meet under mpirun without settings.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -31,7 +31,8 @@ bool says(Process& rank, const std::string& text) {
 
 TEST(MeetingWait, IsSpokenOf) {
   const std::string port = std::to_string(unused_port()), other = std::to_string(unused_port());
-  const std::string far = "tcp://192.0.2.1:" + std::to_string(unused_port());  // reserved by RFC 5737
+  // RFC 5737 reserves this address, so no host has it.
+  const std::string far = "tcp://192.0.2.1:" + std::to_string(unused_port());
   Process zero = rank_at("tcp://127.0.0.1:" + port, 0), one = rank_at("tcp://127.0.0.1:" + port, 1),
           alone = rank_at("tcp://127.0.0.1:" + other, 1), misled = rank_at(far, 0);
   for (Process* const rank : {&zero, &one}) {

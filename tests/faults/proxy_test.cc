@@ -1,5 +1,5 @@
-// Tests ranks with a proxy between them: slow and lossy paths, a path that is cut, and an eavesdropper that
-// replays what it has recorded.
+// Tests ranks with a proxy between them. The proxy makes paths slow or lossy, cuts a path, or
+// replays recorded data as an eavesdropper could.
 #include <map>
 #include <numeric>
 #include <optional>
@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr const char* listened_on = "127.0.0.2";
 constexpr const char* advertised = "127.0.0.3";
-constexpr int ports_each = 4;  // data, control, a store, and a spare one
+constexpr int ports_each = 4;  // for data, control and a store, and a spare port
 
 // `Proxied` runs a job whose connections all go through a proxy, except rank 0's own connection to the store.
 class Proxied : public testing::Test {
@@ -50,7 +50,7 @@ class Proxied : public testing::Test {
     return all;
   }
 
-  std::uint16_t first_port_ = 0;  // the store's
+  std::uint16_t first_port_ = 0;  // the store's port
   Weather weather_;
   std::optional<TcpProxy> proxy_;
   std::optional<Job> job_;
@@ -109,7 +109,7 @@ void expect_refused(const TcpProxy::Record& record) {
   ASSERT_GE(record.answered.size(), 2 * notice);
   ASSERT_EQ(record.answered[notice + verdict], 2);  // the original was accepted
   const std::string answer = replay(record);
-  // The port sends a new nonce, then a refusal of the proof, and nothing else.
+  // The port sends a new nonce (a random number), then a refusal of the proof, and no further data.
   ASSERT_LE(answer.size(), 2 * notice);
   ASSERT_GE(answer.size(), notice);
   EXPECT_EQ(answer[verdict], 1);
@@ -120,7 +120,8 @@ void expect_refused(const TcpProxy::Record& record) {
 
 TEST_F(Proxied, ARecordedHandshakeIsWorthNothing) {
   start(3, {{"TUTTI_TOKEN", "4d7c1f0a93b25e68"}}, 2);
-  // Returns a recorded connection to the store's port. The store still serves, since rank 2 has not arrived.
+  // Returns a recorded connection to the store's port. The store still runs, since rank 2 has not
+  // arrived.
   const auto to_the_store = [&] {
     for (const TcpProxy::Record& record : proxy_->records()) {
       if (record.port == first_port_ && record.answered.size() > 2 * notice) return record;
@@ -132,7 +133,7 @@ TEST_F(Proxied, ARecordedHandshakeIsWorthNothing) {
   expect_refused(to_the_store());
   start_rank(2);
   ASSERT_TRUE(job_->are_ready()) << reports();
-  // `by_port` holds one recorded connection to each data port and each control port.
+  // `by_port` maps each data port and each control port to one recorded connection.
   std::map<std::uint16_t, TcpProxy::Record> by_port;
   for (const TcpProxy::Record& record : proxy_->records()) {
     if (record.port != first_port_ && record.answered.size() >= 2 * notice) by_port[record.port] = record;

@@ -1,4 +1,4 @@
-// Tests that survivors agree on which ranks are left, even if several ranks die, and no matter when they die.
+// Tests that survivors agree on which ranks remain, even if several ranks die at arbitrary times.
 
 #include <csignal>
 #include <random>
@@ -40,7 +40,8 @@ TEST_P(Shrink, SeveralAtOnce) {
   for (const int rank : {2, 3, 5, 6}) ASSERT_TRUE(world.shrunk(rank, 4)) << world.report();
 }
 
-// A rank dies. While the others are agreeing to continue without it, the leader and its successor die, too.
+// A rank dies. While the other ranks agree to continue without it, their leader and the leader's
+// successor also die.
 TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   const std::uint64_t seed = argument("seed", std::random_device{}());
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
@@ -60,11 +61,12 @@ TEST_P(Shrink, TheLeaderDiesMeanwhile) {
   }
 }
 
-// Two ranks call `shrink`, and their calls time out at least once before the third rank calls it. When the
-// two try again, all three meet.
+// Two ranks call `shrink`, and their calls time out at least once before the third rank calls it.
+// All three ranks meet when the first two try again.
 TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  const int timeout = 8;  // also limits the operations of `init`, which take longer here
+  // This timeout also limits the operations of `init`, which take longer under a sanitizer.
+  const int timeout = 8;
 #else
   const int timeout = 2;
 #endif
@@ -76,8 +78,8 @@ TEST_P(Shrink, WhoComesLateMeetsTheOthersWhenTheyTryAgain) {
   }
 }
 
-// All ranks leave as soon as shrink returns. On the leader, shrink returns only when all ranks know the
-// decision, so no rank waits for a leader that has left.
+// All ranks leave as soon as shrink returns. The leader's shrink returns only when all ranks know
+// the decision. So no rank waits for a leader that has left.
 TEST_P(Shrink, AllMayLeaveAtOnceAfterwards) {
   for (std::uint64_t run = 0; run < argument("runs", 20); ++run) {
     FaultWorld world(6, {"part"}, {.transport = GetParam()});
@@ -102,8 +104,8 @@ TEST_P(Shrink, HalfOrLessIsRefused) {
   }
 }
 
-// A rank is stopped for longer than the heartbeat limit, and the others continue. When the stopped rank runs
-// again, it does not disturb them.
+// A rank is stopped for longer than the heartbeat limit, and the other ranks continue. The stopped
+// rank does not disturb them when it runs again.
 TEST_P(Shrink, AStoppedRankIsLeftBehindAndStaysOutside) {
   FaultWorld world(4, looping("1", "0"), {.transport = GetParam(), .heartbeat = "3s"});
   ASSERT_TRUE(world.ready());
@@ -116,7 +118,7 @@ TEST_P(Shrink, AStoppedRankIsLeftBehindAndStaysOutside) {
   EXPECT_THAT(failure->message, HasSubstr("stays excluded"));
   EXPECT_EQ(world.rank(0).wait(), 0) << world.report();
   EXPECT_FALSE(world.rank(1).wait(std::chrono::milliseconds(500))) << world.report();
-  // The others are still working, so they notice the next failure.
+  // The other ranks are still working, so they notice the next failure.
   world.rank(3).signal(SIGKILL);
   for (const int rank : {1, 2}) ASSERT_TRUE(world.shrunk(rank, 2)) << world.report();
 }

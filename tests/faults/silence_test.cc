@@ -1,4 +1,4 @@
-// Tests ranks that are silent because they are stopped, or busy.
+// Tests ranks that are silent because they are stopped or busy.
 
 #include <csignal>
 #include <cstdio>
@@ -36,8 +36,8 @@ TEST_P(Stopped, IsLostOnAllRanksAfterTheLimitAndStaysOutside) {
 INSTANTIATE_TEST_SUITE_P(, Stopped, testing::Values("tcp", "shm"),
                          [](const auto& each) { return each.param; });
 
-// All ranks are stopped for longer than the heartbeat limit, as when a job is suspended. No rank counts as
-// lost.
+// All ranks are stopped for longer than the heartbeat limit, as in a suspended job. No rank counts
+// as lost.
 TEST(Silence, OfAllRanksAtOnceIsForgiven) {
   FaultWorld world(3, {"idle"}, {.heartbeat = "3s"});
   ASSERT_TRUE(world.ready());

@@ -14,7 +14,7 @@ namespace {
 
 class Soak : public testing::Test {
  protected:
-  // Runs the soak, which must go as planned, and returns its log.
+  // Runs the soak, which must succeed, and returns its log.
   std::string log_of(const std::string& name, std::vector<std::string> options) {
     const std::string log = folder_ / name;
     options.insert(options.begin(), {std::string(TUTTI_BIN_DIR) + "/tests/soak", "--log", log});

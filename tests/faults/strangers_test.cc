@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-// Raises the limit on descriptors as far as this process is permitted to.
+// Raises the limit on descriptors as far as this process may.
 void allow_many_descriptors() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -51,8 +51,8 @@ std::vector<std::string> greetings() {
   return all;
 }
 
-// Opens a connection for each greeting. Every fifth connection is reset, as by a port scan; about half stay
-// open.
+// Opens a connection for each greeting. Every fifth connection is reset, as a port scan would do.
+// About half of the connections stay open.
 std::vector<LoopbackSocket> bother(std::uint16_t port) {
   std::vector<LoopbackSocket> kept;
   int number = 0;
@@ -186,8 +186,8 @@ TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   job.expect_good_end();
 }
 
-// The flood begins before the ranks meet, and ends once they work. It connects to every port of the ranks as
-// fast as possible.
+// The flood connects to every port of the ranks as fast as possible. It begins before the ranks
+// meet, and ends when they work.
 TEST_P(Strangers, AFloodWhileTheRanksMeet) {
   allow_many_descriptors();
   Job job(3, environment(), 1);
@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(Open, Strangers, ::testing::Values(""));
 INSTANTIATE_TEST_SUITE_P(Token, Strangers, ::testing::Values("a token for this test"));
 
 TEST(Descriptors, RunOutAndComeBack) {
-  // Rank 0 has so few descriptors that strangers can take them all.
+  // Rank 0 has so few descriptors that strangers can use them all up.
   Job job(2, {{"TUTTI_LOG_LEVEL", "error"}}, 0);
   const std::vector<std::string> words = {
       "sh", "-c",
@@ -247,7 +247,7 @@ TEST(Descriptors, RunOutAndComeBack) {
   job.expect_good_end();
 }
 
-// Connects many more strangers to a store than it has room for, and expects that the ranks still meet.
+// Connects far more strangers to a store than it has room for. Expects that the ranks still meet.
 void expect_ranks_to_meet_among(const std::string& what_strangers_say) {
   const std::uint16_t port = unused_port();
   const std::string tutti = std::string(TUTTI_BIN_DIR) + "/tutti";
@@ -257,7 +257,7 @@ void expect_ranks_to_meet_among(const std::string& what_strangers_say) {
   for (int i = 0; i < 200; ++i) {
     strangers.emplace_back(port);
     strangers.back().say(what_strangers_say);
-    // This gives the server time to answer before other connections displace the stranger.
+    // The pause gives the server time to answer before other connections displace the stranger.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   Job job(3, {{"TUTTI_INIT_METHOD", std::nullopt}, {"TUTTI_STORE", "127.0.0.1:" + std::to_string(port)}});
@@ -282,7 +282,7 @@ TEST(Descriptors, OfAStoreAreNotForClientsThatWaitForWhatNeverComes) {
   expect_ranks_to_meet_among(store_hello() + wait_for_k);
 }
 
-// While all local ports are in use, ranks wait for a free one.
+// While all local ports are in use, ranks wait for a free port.
 TEST(Ports, RunOutAndComeBack) {
   std::string problem;
   std::thread([&] {

@@ -1,4 +1,5 @@
-// Tests ranks in difficult surroundings, such as signals, forks, few descriptors, and a clock that jumps.
+// Tests ranks under difficult conditions, such as signals, forks, few descriptors, and a clock that
+// jumps.
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -84,7 +85,8 @@ TEST_P(Forked, ChildrenAreRefusedAndParentsGoOn) {
   ranks.expect_good_end();
 }
 
-// The children are like the workers of a data loader: they inherit the communicator, but know nothing of it.
+// The children are like the workers of a data loader: they inherit the communicator, but never use
+// it.
 TEST_P(Forked, ChildrenOfABusyParentEndAndDisturbNobody) {
   Ranks ranks(2, {"workers"}, {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.start_all();
@@ -107,8 +109,8 @@ INSTANTIATE_TEST_SUITE_P(
     , Destroyed, testing::Combine(testing::Values("main", "then", "abort"), testing::Values("tcp", "shm")),
     [](const auto& each) { return std::get<0>(each.param) + "_" + std::get<1>(each.param); });
 
-// A rank runs out of descriptors. That rank, or a rank that waits for it, reports the shortage, and no rank
-// hangs.
+// A rank runs out of descriptors. Either that rank or a rank that waits for it reports the shortage, and no
+// rank hangs.
 TEST(FewDescriptors, AreAClearError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";
@@ -131,8 +133,8 @@ TEST(FewDescriptors, AreAClearError) {
       report += rank.report();
     }
     EXPECT_EQ(report.find(": :"), std::string::npos) << report;
-    // A rank may have enough descriptors to begin with, but not for all connections. Then other ranks may
-    // report it as lost first.
+    // A rank may have enough descriptors to start, but too few for all connections. Other ranks may
+    // then be the first to report, and say that this rank is lost.
     EXPECT_TRUE(told || !failed || report.find("peer_lost: ") != std::string::npos) << report;
     refused += told ? 1 : 0;
   }
@@ -162,8 +164,8 @@ std::string faketime_library() {
   return {};
 }
 
-// The clock jumps by hours, forward and back, while the ranks meet and compute. Their time limits are far
-// shorter, and must not pass.
+// The clock jumps forward and back by hours while the ranks meet and compute. Their time limits are
+// far shorter, and must not expire.
 TEST(WallClock, MayJump) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's runtime must be loaded before libfaketime";
@@ -197,8 +199,8 @@ TEST(WallClock, MayJump) {
     int jumps = 0;
     for (const std::string offset : {"+100h", "-200h", "+1h"}) {
       set_clock(offset);
-      // Each rank counts the jumps that it sees. Ranks 0 and 1 may count one more than rank 2, which started
-      // after the first jumps.
+      // Each rank counts the jumps that it sees. Ranks 0 and 1 may count one jump more than rank 2, which
+      // started after the first jumps.
       ++jumps;
       for (Process& rank : ranks.all())
         ASSERT_TRUE(rank.wait_for_output("jump " + std::to_string(jumps) + "\n")) << rank.report();

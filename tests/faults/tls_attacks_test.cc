@@ -1,5 +1,5 @@
-// Tests attackers in the path between ranks that use TLS. The attackers must never learn what a rank says
-// inside TLS.
+// Tests attackers in the path between ranks that use TLS. The attackers must never learn the data
+// that a rank sends inside TLS.
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -27,8 +27,8 @@ constexpr const char* advertised = "127.0.0.3";
 constexpr int ports_each = 4;
 constexpr const char* token = "4d7c1f0a93b25e68";
 
-// `TlsAttacks` runs two ranks. They reach each other, and rank 1 reaches the store, only through the
-// attacker.
+// `TlsAttacks` runs two ranks. All connections between the ranks, and from rank 1 to the store, go
+// through the attacker.
 class TlsAttacks : public ::testing::TestWithParam<Service> {
  protected:
   bool make_certificates() const {
@@ -65,8 +65,8 @@ class TlsAttacks : public ::testing::TestWithParam<Service> {
                    {"TUTTI_INIT_METHOD", "tcp://" + where + ":" + std::to_string(first_port)}});
     }
   }
-  // The rank that connected to the attacker reports that its peer is not authenticated. If the attack is on
-  // the store, rank 1 is the rank that connected.
+  // The rank that connected to the attacker reports that its peer is not authenticated. In an
+  // attack on the store, rank 1 connects to the attacker.
   void expect_that_nothing_was_heard() {
     std::string errors;
     for (const auto& rank : job_->ranks) {
@@ -113,7 +113,7 @@ TEST(TlsStrangers, CostLittleBeforeTheySpeakTls) {
   settings.token = Secret("a guess");
   settings.tls = true;
   const auto credentials = security::Credentials::create(settings).take();
-  // These strangers ask for the data service. So rank 0 continues the handshake with them at its data port,
+  // These strangers ask for the data service. So rank 0 continues their handshake at its data port,
   // and refuses them at its other ports.
   constexpr int most = 200;
   std::vector<LoopbackSocket> strangers;

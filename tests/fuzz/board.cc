@@ -1,6 +1,6 @@
-// Fuzzes collectives over shared memory, into which another rank writes anything, anywhere, at any moment.
-// The results are then undefined. But the collectives may touch only the shared memory and the buffers of
-// this rank.
+// Fuzzes collectives over shared memory. Another rank writes any values to any place in this memory
+// at any moment. The results of the collectives are then undefined. But the collectives may access
+// only the shared memory and the buffers of this rank.
 #include <memory>
 #include <vector>
 
@@ -10,8 +10,8 @@
 namespace tutti::fuzz {
 namespace {
 
-constexpr std::uint64_t allocated = 8192;  // in bytes, by each rank
-constexpr std::uint64_t voted = 4096;      // in bytes, the length of each buffer in a vote
+constexpr std::uint64_t allocated = 8192;  // the bytes that each rank allocates
+constexpr std::uint64_t voted = 4096;      // the bytes of each buffer in a vote
 
 constexpr CollectiveKind kinds[] = {CollectiveKind::all_reduce, CollectiveKind::broadcast,
                                     CollectiveKind::barrier,    CollectiveKind::all_gather,
@@ -46,7 +46,7 @@ void corrupt(Input& input, std::span<std::byte> memory) {
   std::ranges::copy(bytes, memory.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-// Forges votes that claim that all buffers of all ranks are registered, although none is.
+// Forges votes that claim that all buffers of all ranks are registered, although no buffer is.
 void forge_votes(Input& input, test::BoardWorld& world) {
   const Place places[] = {{1, input.byte(), voted}, {1, input.number<std::uint16_t>(), voted}};
   const std::uint64_t number = input.byte();
@@ -86,7 +86,7 @@ void collectives(Input& input) {
   }
 }
 
-// Fuzzes the places (`Place`) at which another rank claims to have its buffers.
+// Fuzzes the places (`Place`) that another rank gives for its buffers.
 void places(Input& input) {
   const std::vector<std::uint64_t> parts = {input.number<std::uint16_t>(), input.number<std::uint16_t>()};
   const auto memory =

@@ -1,4 +1,4 @@
-// Fuzzes guards of connections that TLS protects by certificates. There are three cases:
+// Fuzzes the guards of connections that use TLS with certificates. There are three cases:
 // - A guard receives the input.
 // - A guard receives the input inside TLS. The peer's certificate is good, or is signed by another authority.
 // - Two guards are connected through a process that changes, drops and adds bytes.
@@ -23,8 +23,8 @@ using security::Service;
 using security::Tls;
 using State = Guard::State;
 
-// `Holders` contains the credentials of the job, and the TLS contexts of two hostile peers. `insider` has a
-// good certificate, and `outsider` has one of another authority.
+// `Holders` contains the credentials of the job, and the TLS contexts of two hostile peers.
+// `insider` has a good certificate, and `outsider` has a certificate of another authority.
 struct Holders {
   security::SharedCredentials credentials;
   std::unique_ptr<const security::TlsContext> insider, outsider;

@@ -10,7 +10,7 @@
 namespace tutti::fuzz {
 namespace {
 
-// Checks that parsing and formatting agree: a parsed value, formatted as text, must parse to the same value.
+// Checks that parsing and formatting agree: the text of a parsed value must parse to the same value.
 void check_values(std::string_view text) {
   if (const auto value = parse_size(text)) require(parse_size(format_size(*value)) == value);
   if (const auto value = parse_duration(text)) require(parse_duration(format_duration(*value)) == value);
@@ -50,8 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!config.ok()) return 0;
   std::map<std::string, std::string> printed;
   for (const Config::Setting& setting : config->settings()) {
-    // A value in quotes is refused. The list `"a",` is accepted, since it ends with a comma, but it is
-    // printed as `"a"`. So it cannot be read back.
+    // The parser accepts the list `"a",`, which ends with a comma. But this list is printed as `"a"`, which
+    // the parser refuses as a value in quotes. So this test leaves out such values.
     if (!unmeant_ends(setting.value).empty()) return 0;
     if (!setting.value.empty()) printed[std::string(setting.variable->name)] = setting.value;
   }

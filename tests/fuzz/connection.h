@@ -13,8 +13,8 @@
 
 namespace tutti::fuzz {
 
-// `Connection` is a pair of connected stream sockets. One end has a guard, and the other end can send
-// anything.
+// `Connection` is a pair of connected stream sockets. One end has a guard, and the other end can
+// send any bytes.
 struct Connection {
   int guarded = -1, other = -1;
   Connection() {
@@ -41,7 +41,7 @@ struct Connection {
   }
 };
 
-// Changes the bytes of one side as an attacker in the path may do.
+// Changes the bytes of one side, as an attacker in the path can.
 inline void meddle(Input& input, std::string& bytes) {
   switch (input.byte() % 8) {
     case 0:
@@ -73,7 +73,7 @@ inline bool goes_on(security::Guard::State state) {
 struct Meeting {
   security::Guard::State left = security::Guard::State::reading;
   security::Guard::State right = security::Guard::State::reading;
-  std::string said, heard;  // what `left` sent, and what `right` received of it
+  std::string said, heard;  // the bytes that `left` sent, and the bytes that `right` received
 };
 inline Meeting meet(Input& input, security::Guard& left, security::Guard& right) {
   Meeting meeting;
@@ -92,7 +92,8 @@ inline Meeting meet(Input& input, security::Guard& left, security::Guard& right)
   }
   return meeting;
 }
-// Returns whether the right side received what the left side sent, as far as the guards check it.
+// Returns whether the right side received the bytes that the left side sent. Compares only the
+// bytes that the guards check.
 inline bool told_the_truth(const Meeting& meeting) {
   constexpr std::size_t judged = security::Guard::message_bytes;
   return meeting.heard.substr(0, judged) == meeting.said.substr(0, judged);

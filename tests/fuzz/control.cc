@@ -1,6 +1,7 @@
-// Fuzzes the control plane of one rank (liveness::Overlay). Peers and strangers send anything at any time:
-// incomplete greetings, frames with false contents, or nothing at all. They may also close the connection.
-// This file holds the other ends of all connections, and drives the clock of the control plane.
+// Fuzzes the control plane of one rank (liveness::Overlay). Peers and strangers send any bytes at
+// any time, such as incomplete greetings and frames with false contents. They may also send
+// nothing, or close the connection. This file holds the other ends of all connections, and drives
+// the clock of the control plane.
 #include <array>
 #include <map>
 #include <memory>
@@ -51,7 +52,7 @@ class Events final : public ControlEvents {
 // `End` is the fuzzer's end of a connection.
 struct End {
   Descriptor socket;
-  bool dialled = false;  // by the fuzzer
+  bool dialled = false;  // the fuzzer has made the connection
   bool greeted = false;  // the overlay has sent its part of the greeting
   std::string heard = {};
 };
@@ -74,7 +75,8 @@ class World {
     name.sun_family = AF_UNIX;
     listener_length_ = sizeof name;
     Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    // The listener is a Unix socket, so that no ports are used up. The kernel chooses its abstract name.
+    // The listener is a Unix socket, because many runs would use up the TCP ports. The kernel
+    // chooses its abstract name.
     require(bind(listener.get(), reinterpret_cast<sockaddr*>(&name), sizeof name.sun_family) == 0 &&
             listen(listener.get(), 64) == 0);
     getsockname(listener.get(), reinterpret_cast<sockaddr*>(&listener_name_), &listener_length_);
@@ -141,7 +143,7 @@ class World {
     keep({Descriptor(both[1])});
     return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard));
   }
-  // Checks that the overlay sends only valid messages, whatever it has received.
+  // Checks that the overlay sends only valid messages, even after invalid input.
   void listen_to(End& end) {
     std::array<char, 16 * 1024> buffer;
     for (ssize_t got; (got = recv(end.socket.get(), buffer.data(), buffer.size(), 0)) > 0;)
@@ -153,7 +155,8 @@ class World {
       end.heard.erase(0, hello_bytes);
       end.greeted = true;
     }
-    // A peer whose greeting asks for a guard is refused in the guard's protocol, without an `Answer`.
+    // The overlay refuses a peer whose greeting asks for a guard. The refusal is then a message of
+    // the guard's protocol, not an `Answer`.
     const bool by_guard = end.heard.starts_with('\xd7');
     if (!end.greeted && end.dialled && !by_guard && end.heard.size() >= answer_bytes) {
       require(decode_answer(end.heard).has_value());

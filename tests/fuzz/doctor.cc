@@ -1,5 +1,5 @@
-// Fuzzes the answers of the probes of `tutti doctor`. Each line of the input is the answer of a host, and
-// also what the host has found out about the next one.
+// Fuzzes the answers of the probes of `tutti doctor`. Each line of the input is the answer of a
+// host. The answer also describes the host's paths to the next host.
 #include "tests/fuzz/input.h"
 #include "tools/doctor/examined.h"
 #include "tools/doctor/findings.h"
@@ -45,7 +45,7 @@ void choose_targets(const Examined& examined) {
   }
 }
 
-// Only line feeds may control the terminal.
+// The text may contain line feeds, but no other control characters.
 void check_text(const std::string& text) {
   for (const char c : text) fuzz::require(c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f));
 }

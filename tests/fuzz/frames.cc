@@ -1,7 +1,7 @@
-// Fuzzes the message protocol (StreamChannel). While this side sends, receives and cancels, a faulty peer
-// sends frames. The peer also writes into memory that this side has granted to it, until the peer says that
-// it has finished writing. The input chooses what happens at each step. Most frames are complete, so that
-// they pass the first checks.
+// Fuzzes the message protocol (StreamChannel). This side sends, receives and cancels, while a
+// faulty peer sends frames. After this side has granted memory to the peer, the peer also writes
+// into that memory, until it reports the end of the write. The input chooses each step. Most frames
+// are complete, so that they pass the first checks.
 #include <deque>
 #include <map>
 #include <set>
@@ -17,7 +17,8 @@ namespace tutti::fuzz {
 namespace {
 
 constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
-constexpr std::size_t most_bytes = 70'000;  // of a message; enough for payloads on stripes
+// The longest message, long enough for payloads on several stripes.
+constexpr std::size_t most_bytes = 70'000;
 
 struct Send : SendOp {
   std::vector<std::byte> memory;
@@ -30,7 +31,7 @@ struct Recv : RecvOp {
   bool over = false;
 };
 
-// `Card` offers all memory for remote writes, except that of receives with an odd sequence number.
+// `Card` offers all memory for remote writes, except the memory of receives with an odd sequence number.
 class Card final : public RemoteMemory {
  public:
   Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte>) override {
@@ -43,7 +44,7 @@ class Card final : public RemoteMemory {
   std::vector<const std::byte*> hidden;
 };
 
-// `Owner` matches receives with messages as the mesh would: by tag, if the length is right.
+// `Owner` matches receives with messages as the mesh does: by tag, if the length is right.
 class Owner final : public TransportOwner {
  public:
   Owner() : peers_(2) { peers_[1].rank = 1; }
@@ -106,7 +107,7 @@ class Pipe final : public StreamChannel {
   }
 
   bool closed = false;
-  bool blocked = false;  // the peer reads nothing
+  bool blocked = false;  // the peer does not read
 
   void write() {
     if (writing_ || blocked) return;
@@ -124,7 +125,7 @@ class Pipe final : public StreamChannel {
     }
     writing_ = false;
   }
-  // Ends the oldest remote write of this side, which reads its payload until then.
+  // Ends the oldest remote write of this side. Until then, the write reads its payload.
   void end_write() {
     if (under_way_.empty()) return;
     OutgoingFrame& frame = *under_way_.front();
@@ -141,8 +142,8 @@ class Pipe final : public StreamChannel {
       }
     }
   }
-  // Makes `header` say that the peer has written the next fragment of message `id`. Returns false if the peer
-  // has no grant for that message.
+  // Sets `header` to a report that the peer has written the next fragment of message `id`. Returns
+  // false if the peer has no grant for that message.
   bool likely_written(std::uint32_t id, FrameHeader& header) {
     const auto found = granted_.find(id);
     if (found == granted_.end()) return false;
@@ -157,8 +158,8 @@ class Pipe final : public StreamChannel {
     note(header);
     if (!begin_frame(header).ok()) return;
     while (!closed && payload_left() > 0) {
-      // A payload arrives in pieces: each has a little more than half of what is left, and the last one has
-      // up to seven bytes. A piece may end in the middle of an element.
+      // A payload arrives in pieces. Each piece is a little more than half of the rest, and the
+      // last piece has up to seven bytes. A piece may end in the middle of an element.
       const std::size_t piece = payload.size() > 7 ? payload.size() / 2 + 1 : payload.size();
       std::size_t taken = 0;
       if (const auto place = direct(); !place.empty()) {
@@ -211,9 +212,9 @@ class Pipe final : public StreamChannel {
       granted_[header.id].push_back(to_grant(header));
     }
   }
-  // Updates the grants that the peer has, after the peer has sent a frame with this header. If the peer uses
-  // an id again, it must ignore earlier grants for that id, since they may belong to the earlier message. (A
-  // correct peer uses an id again only after 65,536 messages.)
+  // Updates the peer's grants after the peer has sent a frame with this header. A peer that uses an
+  // id again must ignore earlier grants for that id, since they may belong to the earlier message.
+  // (A correct peer uses an id again only after 65,536 messages.)
   void note(const FrameHeader& header) {
     const auto found = granted_.find(header.id);
     if (header.type == FrameType::request && used_.insert(header.id).second) {
@@ -236,7 +237,7 @@ class Pipe final : public StreamChannel {
   bool writing_ = false;
   std::deque<OutgoingFrame*> under_way_;
   std::set<std::uint32_t> used_, announced_;            // ids of the peer's messages
-  std::map<std::uint32_t, std::deque<Grant>> granted_;  // to the peer, by message
+  std::map<std::uint32_t, std::deque<Grant>> granted_;  // the grants to the peer, by message
 };
 
 class Session {

@@ -1,6 +1,6 @@
-// Fuzzes guards of connections, with and without a token or TLS. Either one guard receives the input, or two
-// guards are connected, and bytes between them are changed, dropped or added. The accepting guard has the
-// credentials, or looks them up for the rank that connects.
+// Fuzzes guards of connections, with and without a token or TLS. In some cases, one guard receives
+// the input. In other cases, two guards are connected, and bytes between them are changed, dropped
+// or added. The accepting guard has the credentials, or looks them up for the rank that connects.
 #include "core/security/guard.h"
 
 #include <string>
@@ -19,11 +19,11 @@ using State = Guard::State;
 
 enum class Protection { none, token, tls };
 
-// A `Way` is how a guard is made. Only an accepting guard can look up its credentials.
+// A `Way` says how a guard is made. Only an accepting guard can look up its credentials.
 struct Way {
   Protection protection;
   bool looks_up;
-  // Returns whether an accepting guard that was made so lets everybody pass.
+  // Returns whether an accepting guard of this kind accepts every peer.
   bool is_open() const { return protection == Protection::none && !looks_up; }
 };
 
@@ -76,7 +76,8 @@ void alone(Input& input) {
   require(is_open || state == State::failed);
 }
 
-// Connects two guards. A guard that receives other bytes than its peer has sent must refuse the connection.
+// Connects two guards. A guard that needs credentials must not accept a peer with another protection. An
+// accepting guard that needs credentials must also notice every change to the bytes that its peer has sent.
 void between(Input& input) {
   const Way left_has = way_by(input), right_has = way_by(input);
   Guard left = connecting(left_has), right = accepting(right_has);

@@ -1,5 +1,5 @@
-// Fuzzes what strangers and peers send before the first frame: greetings of tcp and shm, and the addresses
-// that ranks publish.
+// Fuzzes data that strangers and peers send before the first frame: greetings of tcp and shm, and
+// published addresses of ranks.
 #include <array>
 #include <span>
 
@@ -40,7 +40,7 @@ void addresses(Input& input) {
   if (const auto parsed = tcp::parse_address(text)) {
     require(!parsed->endpoints.empty() && parsed->endpoints.size() <= 16);
     const auto again = tcp::parse_address(tcp::format(*parsed));
-    require(again && again->endpoints == parsed->endpoints && again->nonce == parsed->nonce &&
+    require(again && tcp::format(*again) == tcp::format(*parsed) && again->nonce == parsed->nonce &&
             again->limits == parsed->limits);
   }
   if (const auto parsed = shm::parse_address(text)) {
@@ -57,7 +57,7 @@ void note(Input& input) {
   if (!said.is_ours()) return;
   const Status why = said.why.failure(1);
   // A control character is shown as four characters, such as `\x1b`.
-  require(!why.ok() && why.message().size() <= 4 * shm::Note::longest_reason);
+  require(!why.ok() && why.message().size() <= 4 * meeting::longest_reason);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Fuzzes hostfiles, the values of -H, and the placement of ranks on the hosts. The first byte chooses options
-// of the placement; the rest is the text.
+// Fuzzes hostfiles, the values of -H, and the placement of ranks on the hosts. The first byte of
+// the input chooses options of the placement. The rest is the text.
 #include "tools/run/hostfile.h"
 
 #include <tutti/types.h>
@@ -17,7 +17,7 @@ void check_error(const Status& status) {
   fuzz::require(status.code() == Code::invalid_argument && printable(status.message()) == status.message());
 }
 
-// Returns a hostfile that means `hosts`.
+// Returns the text of a hostfile for `hosts`.
 std::string written(const Hosts& hosts) {
   std::string text;
   for (const tools::ListedHost& host : hosts) {

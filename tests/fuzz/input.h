@@ -11,7 +11,7 @@
 
 namespace tutti::fuzz {
 
-// An `Input` hands out the fuzzer's bytes from the front, and zeros once they are used up.
+// An `Input` returns the fuzzer's bytes from the front, and zeros after the last byte.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : rest_(reinterpret_cast<const std::byte*>(data), size) {}
@@ -49,7 +49,8 @@ class Input {
   std::span<const std::byte> rest_;
 };
 
-// Aborts the process unless `holds` is true. Whatever the input, `holds` must be true.
+// Aborts the process unless `holds` is true. A target calls this with conditions that must be true for every
+// input.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

@@ -1,4 +1,4 @@
-// Fuzzes the introductions that ranks publish, and the table that rank 0 makes of them.
+// Fuzzes the introductions that ranks publish, and the table that rank 0 makes from them.
 #include "rendezvous/meeting/introduction.h"
 #include "tests/fuzz/input.h"
 

@@ -1,6 +1,7 @@
-// Fuzzes what one end of a link reads from the other: frames, and the records in them. The first byte chooses
-// the longest record, the second the size of the pieces in which the bytes arrive, and the third after how
-// many records the owner destroys the link. The rest is what the other end sends.
+// Fuzzes the frames that one end of a link reads, and the records in them. The first byte chooses
+// the limit for the length of a record. The second byte chooses the size of the pieces in which the
+// bytes arrive. The third byte is the number of records after which the owner destroys the link.
+// The rest is the data from the other end.
 #include "tools/run/link.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ namespace {
 constexpr std::size_t length_bytes = 4;
 
 struct Frames {
-  std::vector<std::string> records;  // without the empty ones
+  std::vector<std::string> records;  // all records that are not empty
   bool too_long = false;             // the next record is longer than allowed
 };
 
@@ -87,7 +88,7 @@ std::string hear(int socket) {
   return heard;
 }
 
-// Sends the bytes in pieces to the link. Returns those that were sent, and what the link has answered.
+// A `Talk` holds the bytes that `talk` has sent to the link in pieces, and the link's answer.
 struct Talk {
   std::string said, heard;
 };

@@ -1,5 +1,6 @@
-// Fuzzes what a launcher answers that serves PMI-1, and the session in its answers. The first byte chooses
-// whether the rank announces a session or reads it. Each line of the rest is the answer to one request.
+// Fuzzes the answers of a launcher that serves PMI-1, and the session in its answers. The first
+// byte chooses whether the rank announces a session or reads it. Each line of the rest is the
+// answer to one request.
 #include <chrono>
 #include <string>
 
@@ -16,11 +17,12 @@ namespace {
 
 using namespace tutti;
 
-// So many answers, and the requests for them, fit into the socket at once.
+// The socket can hold this many answers, and their requests, at the same time.
 constexpr int most_answers = 64;
 
-// Returns the rank's end of a connection on which all answers have arrived, followed by its end. Each answer
-// is a packet, since a launcher sends it only after its request.
+// Returns the rank's end of a connection. All answers have already arrived there, followed by the end of the
+// stream. Each answer is a separate packet, because one read must not return two answers: a real launcher
+// sends an answer only after a request.
 Descriptor answered_by(fuzz::Input& input, Descriptor& launcher) {
   int ends[2];
   fuzz::require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);

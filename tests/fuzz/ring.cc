@@ -1,5 +1,5 @@
-// Fuzzes both ends of a ring in shared memory. The other process writes any value into the position of its
-// end (`Lane::tail` or `Lane::head`).
+// Fuzzes both ends of a ring in shared memory. The other process writes any value to its own
+// position (`Lane::tail` or `Lane::head`).
 #include "transport/shm/ring.h"
 
 #include <memory>

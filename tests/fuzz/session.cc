@@ -1,5 +1,5 @@
-// Fuzzes the parser of sessions. The text of a session comes from a place such as a file, which other
-// processes may be able to write.
+// Fuzzes the parser of sessions. The text of a session comes from a place such as a file, to which
+// other processes may be able to write.
 #include "rendezvous/meeting/session_text.h"
 #include "tests/fuzz/input.h"
 

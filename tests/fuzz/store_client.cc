@@ -1,5 +1,6 @@
-// Fuzzes the answers that any process at the store's address may give to a client: a greeting, and then an
-// answer to each call. All of these bytes are in the socket before the client makes its first request.
+// Fuzzes the answers to a client of the store: a greeting, and then an answer to each call. Any
+// process at the store's address may send them. All of these bytes are in the socket before the
+// client makes its first request.
 #include "rendezvous/store/tcp/store_client.h"
 
 #include <string>

@@ -1,9 +1,11 @@
-"""Runs the tests and measurements that need a GPU, from a folder of built programs. `./dev test --gpu` calls it.
+"""Runs the tests and measurements that need a GPU, from a folder of built programs. `./dev test --gpu` calls
+this script.
 
-    run.py FOLDER [--output FOLDER] [--quick]
+    run.py FOLDER [--output RESULTS] [--quick]
 
-FOLDER is a bundle (`./dev bundle`) or a build tree. Nothing but Python is needed, and no network. TUTTI_CUDA_LIBRARY and
-TUTTI_NCCL_LIBRARY may name the libraries. The ranks may share one GPU.
+FOLDER is a bundle (`./dev bundle`) or a build tree. The folder RESULTS gets the logs and figures. The script
+needs only Python, and no network.
+TUTTI_CUDA_LIBRARY and TUTTI_NCCL_LIBRARY may name the libraries. The ranks may share one GPU.
 """
 import argparse
 import ctypes
@@ -20,9 +22,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# NCCL stays on this machine. Its ranks take each other for ranks on other hosts, since only then may they share a GPU.
+# NCCL uses only this machine. The ranks must make NCCL believe that they run on different hosts,
+# because NCCL lets ranks share a GPU only in that case.
 NCCL = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_NET": "Socket", "NCCL_RAS_ENABLE": "0"}
-WHOLE = 570  # seconds for everything
+WHOLE = 570  # the limit in seconds for all parts together
 NOTHING_RAN = 77  # the exit status if all parts were skipped
 
 
@@ -33,11 +36,12 @@ class Skipped(Exception):
 class Failed(Exception):
     def __init__(self, words, text=""):
         super().__init__(words)
-        self.text = text  # what the program printed
+        self.text = text  # the output of the program
 
 
 def nccl_library():
-    """Returns NCCL's file: the one that is named, the one of the Python package, or the system's."""
+    """Returns the file of NCCL: the one in TUTTI_NCCL_LIBRARY, that of the Python package, or that
+    of the system."""
     if named := os.environ.get("TUTTI_NCCL_LIBRARY"):
         return named
     try:
@@ -51,13 +55,14 @@ def nccl_library():
 
 
 def compute_sanitizer():
-    """Returns the file of the tool, or None: in PATH, or in the toolkit's folder, which often is not in PATH."""
+    """Returns the file of the tool, or None. Searches PATH, and then the toolkit's folder, which
+    often is not in PATH."""
     folders = [os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/bin", *glob.glob("/usr/local/cuda-*/bin")]
     return shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=os.pathsep.join(folders))
 
 
 def missing_device(cuda):
-    """Returns why there is no device, or None."""
+    """Returns the reason why there is no device, or None."""
     try:
         driver = ctypes.CDLL(cuda)
     except OSError as error:
@@ -79,7 +84,8 @@ class Suite:
         self.facts = {}
 
     def run(self, command, limit, good=(0,), **variables):
-        """Runs a program, within a limit in seconds, and returns what it prints. `good` are the statuses of success."""
+        """Runs a program, with a limit in seconds, and returns its output. `good` has the exit
+        statuses that mean success."""
         limit = min(limit, self.deadline - time.monotonic())
         if limit < 1:
             raise Skipped("there is no time left")
@@ -107,7 +113,7 @@ class Suite:
                         TUTTI_TRANSPORTS=self.transports[library], TUTTI_CUDA_LIBRARY=self.cuda,
                         TUTTI_NCCL_LIBRARY=self.nccl)
 
-    # --- the parts; each returns what it has done ---
+    # --- the parts; each returns a text about its results ---
 
     def collectives(self):
         """all collectives, against results of the host; a rank that is killed"""
@@ -127,7 +133,7 @@ class Suite:
                 self.run([sys.executable, "-c", f"import {module}"], 120, **variables)
             except Failed as failure:
                 raise Skipped(str(failure).splitlines()[-1]) from None
-        # The status 5 means that no test ran.
+        # pytest ends with status 5 if no test ran.
         text = self.run([sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests/gpu"], 240, good=(0, 5),
                         **variables)
         last = text.splitlines()[-1]
@@ -160,7 +166,8 @@ class Suite:
         tool = compute_sanitizer()
         if tool is None:
             raise Skipped("there is no compute-sanitizer in PATH, nor in CUDA's toolkit")
-        # NCCL calls functions of CUDA that fail where a device lacks something. tutti itself looks at all outcomes.
+        # NCCL calls CUDA functions that fail if a device lacks a feature, so these errors are not
+        # reported. tutti itself checks the result of each call.
         checked = [tool, "--error-exitcode=9", "--report-api-errors=no", self.folder / "bin/tests/device_rank", "kinds", self.cuda]
         for library in self.transports:
             self.launch(2, *checked, library=library, limit=200)
@@ -200,7 +207,7 @@ HEADER = ["what", "bytes", "tutti, µs", "compared with", "its time, µs", "diff
 
 
 def machine():
-    """Returns the names of the GPU and its driver, as far as they can be found out."""
+    """Returns the names of the GPU and its driver, if nvidia-smi shows them."""
     try:
         text = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                               capture_output=True, text=True, timeout=60, check=True).stdout
@@ -215,7 +222,7 @@ def evaluate(comparison):
     us = dict(comparison["us"])
     ours = us.pop("tutti")
     if comparison["what"] == "staged":
-        # A staged call can be as fast as the slowest of its parts.
+        # A staged call can at best be as fast as the slowest of its parts.
         us["the slowest part"] = [max(times) for times in zip(*us.values())]
     for name, theirs in us.items():
         pairs = list(zip(ours, theirs))

@@ -1,6 +1,8 @@
-"""Tests tutti.torch on a GPU: the ranks are processes that share the first device, over NCCL and over copies through the host.
+"""Tests tutti.torch on a GPU, over NCCL and over copies through the host. The ranks are processes
+that share the first device.
 
-The operations, the training and their expected results are those of tests/torch, where a fake of CUDA takes the place of the GPU.
+The operations, the training and the expected results are those of tests/torch. The tests there use
+a fake of CUDA in place of the GPU.
 """
 import os
 import subprocess
@@ -14,7 +16,8 @@ import torch.distributed as dist
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "torch"))
 
-# CUDA does not work in a child that was forked after it was initialized. So another process asks whether there is a device.
+# CUDA does not work in a child that is forked after CUDA was initialized. So another process checks
+# whether there is a device.
 _ASK = "import sys, torch; sys.exit(not torch.cuda.is_available())"
 if torch.version.cuda is None:
     pytest.skip("this torch was built without CUDA", allow_module_level=True)
@@ -42,7 +45,8 @@ def run(tmp_path):
 
 
 def on_the_gpu(rank, size, function, folder):
-    os.environ["NCCL_HOSTID"] = f"rank {rank}"  # otherwise NCCL refuses ranks that share a device
+    # Without this variable, NCCL refuses ranks that share a device.
+    os.environ["NCCL_HOSTID"] = f"rank {rank}"
     torch.cuda.set_device(0)
     dist.init_process_group("tutti", init_method=f"file://{folder}/store", rank=rank, world_size=size, timeout=LIMIT)
     return function(rank, size, lambda tensor: tensor.cuda())
@@ -88,7 +92,8 @@ def test_futures(run):
 
 
 def drops(rank, size, put):
-    """Nobody holds the tensors, and other tensors are made meanwhile, which could get their memory."""
+    """Tests tensors that the program drops during an operation. Other tensors are made in the
+    meantime, and must not get their memory."""
     for _ in range(100):
         dist.all_reduce(torch.ones(100_000, device="cuda"), async_op=True)
         torch.full((100_000,), -1.0, device="cuda")

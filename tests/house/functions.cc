@@ -10,8 +10,8 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// `Blanked` is the text of a file as one string, without comments and preprocessor lines, and with a 0 for
-// each literal. The ends of lines stay, so line numbers stay the same.
+// `Blanked` is the text of a file as one string. It has no comments, no preprocessor lines and no raw
+// strings, and a 0 replaces each other literal. All line ends remain, so that line numbers do not change.
 class Blanked {
  public:
   explicit Blanked(const std::vector<std::string>& lines) {
@@ -48,13 +48,14 @@ class Blanked {
         i = open + 1;
       } else if (line[i] == '"' || (line[i] == '\'' && (i == 0 || !is_word(line[i - 1])))) {
         i = end_of_literal(line, i);
-        text_ += '0';  // stands for the value
+        text_ += '0';  // stands for the literal
       } else {
         text_ += line[i++];
       }
     }
   }
-  // Returns the position after the next `mark`, or a position beyond the end of the line if there is none.
+  // Returns the position after the next `mark`, or a position beyond the end of the line if there is no
+  // `mark`.
   static std::size_t end_of(std::string_view line, std::size_t from, std::string_view mark) {
     const std::size_t found = line.find(mark, from);
     return found == line.npos ? line.size() + 1 : found + mark.size();
@@ -84,8 +85,8 @@ std::string_view without_template(std::string_view head) {
   return head;
 }
 
-// Returns whether an '=' stands outside parentheses. If so, the braces after it initialise something. The '='
-// in an operator's name does not count.
+// Returns whether there is an '=' outside of parentheses. The braces after it are then an
+// initialiser. The '=' in an operator's name does not count.
 bool is_assigned(std::string_view head) {
   int depth = 0;
   for (std::size_t i = 0; i < head.size(); ++i) {
@@ -145,8 +146,8 @@ class Reader {
     if (kind == Brace::function) found_.push_back({head_, begin_, 0});
     braces_.push_back(kind);
     inside_ += kind == Brace::container ? 0 : 1;
-    // After a brace initialiser, the declaration may continue. For example, a constructor's body may follow
-    // the initialisers of its members.
+    // A declaration may continue after a brace initialiser. For example, the initialisers of the
+    // members precede a constructor's body.
     if (kind != Brace::other || inside_ > 1) head_.clear();
   }
   void close() {
@@ -160,7 +161,7 @@ class Reader {
 
   std::vector<Function> found_;
   std::vector<Brace> braces_;  // the open braces
-  int inside_ = 0;             // how many open braces are not `Brace::container`
+  int inside_ = 0;             // the number of open braces that are not `Brace::container`
   int parentheses_ = 0;
   std::string head_;
   std::size_t begin_ = 1;

@@ -12,15 +12,15 @@ namespace tutti::house {
 // with its closing brace. Lambdas belong to the function that contains them.
 struct Function {
   std::string head;            // the text before the body, without line ends
-  std::size_t first_line = 0;  // from 1
+  std::size_t first_line = 0;  // counted from 1
   std::size_t last_line = 0;
 
   std::size_t lines() const { return last_line - first_line + 1; }
 };
 
 // Returns the functions that a file defines, in order. The search looks only at braces and the text before
-// them, so it relies on clang-format's layout: a space before the brace of a body, and none before the brace
-// of an initialiser.
+// them, so it relies on clang-format's layout: a space before the brace of a body, and no space before the
+// brace of an initialiser.
 std::vector<Function> functions_of(const SourceFile& file);
 
 }  // namespace tutti::house

@@ -15,7 +15,7 @@ namespace {
 
 bool is_public(std::string_view path) { return path.starts_with("include/tutti/"); }
 
-// Returns the area that a public header belongs to. Headers that are not in this list belong to `core`.
+// Returns the area of a public header. Headers that are not in this list belong to `core`.
 std::string_view floor_of(std::string_view public_header) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> floors = {
       {{"store.h", "rendezvous"},
@@ -32,8 +32,8 @@ std::string_view floor_of(std::string_view public_header) {
   return listed == floors.end() ? "core" : listed->second;
 }
 
-// Returns the area of a file. "transport" is the interface and the code that the transports share;
-// "transport/tcp" is one transport.
+// Returns the area of a file. The area "transport" is the interface and the code that the
+// transports share. An area such as "transport/tcp" is one transport.
 std::string area_of(std::string_view path) {
   if (is_public(path)) return std::string(floor_of(path));
   const std::size_t slash = path.find('/');
@@ -52,14 +52,16 @@ bool is_in_the_house(const std::string& area) {
          area == "collectives";
 }
 
-// Returns whether the `tutti` command may include this internal header. The command explains how the library
-// decides, so it may use the code that reads the launcher's variables and the code that chooses algorithms.
-// Its launcher and agents meet as ranks do, so it may use the guarded connections and the event loops.
-// For everything else it uses the public headers.
+// Returns whether the `tutti` command may include this internal header. The command explains the library's
+// decisions and records. So it may use the code that reads the launcher's variables, the code that chooses
+// transports and algorithms, and the code that keeps records. Its launcher and agents meet as ranks do. So
+// the command may use the guarded connections and the event loops. For everything else, it uses the public
+// headers.
 bool shows_the_insides(const std::string& header) {
-  constexpr std::array<std::string_view, 13> rooms = {"core/",
+  constexpr std::array<std::string_view, 14> rooms = {"core/",
                                                       "rendezvous/launch/",
                                                       "transport/meeting/",
+                                                      "transport/mpi/",
                                                       "transport/driver/descriptor_handler.h",
                                                       "transport/driver/event_loop.h",
                                                       "transport/driver/poller.h",
@@ -102,7 +104,8 @@ TEST(IncludeTable, IsKept) {
   }
 }
 
-// Tests the rules above on includes that must be allowed, and on includes that must not.
+// Tests the rules above with includes that must be allowed, and with includes that must be
+// rejected.
 TEST(IncludeTable, KnowsRightFromWrong) {
   EXPECT_TRUE(may_include(area_of("transport/tcp/transport.cc"), "transport/channel.h"));
   EXPECT_TRUE(may_include(area_of("bindings/cpp/init.cc"), "transport/tcp/factory.h"));
@@ -133,8 +136,8 @@ TEST(IncludeTable, PublicHeadersIncludeOnlyPublicHeaders) {
   }
 }
 
-// Only public headers export symbols. The shared library hides everything else, so that no program can depend
-// on it.
+// Only public headers export symbols. The shared library hides all other symbols, so that no program can
+// depend on them.
 TEST(IncludeTable, OnlyPublicHeadersExport) {
   int exporting = 0;
   for (const SourceFile& file : source_tree()) {
@@ -158,8 +161,8 @@ TEST(IncludeTable, EveryIncludeNamesAFileOfTheTree) {
   }
 }
 
-// tutti is built without CUDA and NCCL. Only the tests that compare tutti's declarations with their headers
-// may include these, and are compiled without them, too.
+// tutti is built without CUDA and NCCL. Only tests that compare tutti's declarations with the headers of CUDA
+// and NCCL may include these headers. Where the headers are missing, these tests still compile.
 TEST(IncludeTable, NoHeaderOfCudaOrNcclIsNeeded) {
   for (const SourceFile& file : source_tree()) {
     const bool compares = file.path == "tests/unit/transport/cuda_header_test.cc" ||
@@ -173,7 +176,17 @@ TEST(IncludeTable, NoHeaderOfCudaOrNcclIsNeeded) {
   }
 }
 
-// Returns whether the source that has the same folder and name as `header` includes it before anything else.
+// tutti is built without MPI. Only benchmarks and the tests that compare tutti's declarations with an mpi.h
+// may include such a header.
+TEST(IncludeTable, NoHeaderOfMpiIsNeeded) {
+  for (const SourceFile& file : source_tree()) {
+    if (file.path.starts_with("tests/unit/transport/mpi/") || file.path.starts_with("bench/")) continue;
+    for (const std::string& line : file.lines)
+      EXPECT_FALSE(line.starts_with("#include <mpi")) << file.path << ": " << line;
+  }
+}
+
+// Returns whether the source with the same folder and name as `header` includes `header` first.
 bool is_included_first_by_its_source(const std::string& header) {
   const std::string source = header.substr(0, header.size() - 1) + "cc";
   for (const SourceFile& file : source_tree()) {

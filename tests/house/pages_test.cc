@@ -1,4 +1,4 @@
-// Tests that the paths, links and headings named in the Markdown pages exist.
+// Tests that the paths, links and headings that Markdown pages name exist.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -98,7 +98,8 @@ const std::vector<Page>& pages() {
   return all;
 }
 
-// Returns the text of `block` that is between backticks or, if `inside` is false, the text that is not.
+// Returns the text of `block` that is between backticks. If `inside` is false, returns all other text of
+// `block`.
 std::string in_code_font(std::string_view block, bool inside = true) {
   std::string text;
   bool code = false;
@@ -147,8 +148,8 @@ bool is_excepted(std::string_view word) {
   return std::ranges::any_of(exceptions, [&](const Exception& exception) { return exception.word == word; });
 }
 
-// Returns false if `word` names a file that does not exist: a header such as "<tutti/status.h>", or any other
-// word that looks like a path.
+// Returns false if `word` names a file that does not exist. The word may be a header such as
+// "<tutti/status.h>", or any other word that looks like a path.
 bool names_something(const Page& page, const std::string& word) {
   constexpr std::string_view ours = "<tutti/";
   if (word.starts_with(ours) && word.ends_with(">")) {
@@ -167,7 +168,8 @@ void expect_something(const Page& page, const std::string& word) {
 TEST(Pages, NamePathsThatExist) {
   ASSERT_GT(pages().size(), 10u);
   for (const Page& page : pages()) {
-    if (page.path == "CHANGELOG.md") continue;  // it also names files that no longer exist
+    // The changelog also names files that no longer exist.
+    if (page.path == "CHANGELOG.md") continue;
     for (const std::string& block : page.blocks) {
       for (const std::string& word : words_of(in_code_font(block))) expect_something(page, word);
     }

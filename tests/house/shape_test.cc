@@ -1,5 +1,5 @@
-// Tests the shape of the library: no include cycles among its units, files of at most 400 lines, and
-// functions of at most 40 lines.
+// Tests the shape of the library: no include cycles between units, at most 400 lines in a file, and
+// at most 40 lines in a function.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -44,7 +44,7 @@ Units units_of(const std::vector<SourceFile>& files) {
   return units;
 }
 
-// Returns all units that `start` includes, directly or through others.
+// Returns all units that `start` includes, directly or through other units.
 std::set<std::string> reached_from(const std::string& start, const Units& units) {
   std::set<std::string> reached;
   std::vector<std::string> next = {start};
@@ -80,10 +80,10 @@ std::string joined(const std::set<std::string>& names) {
   return text;
 }
 
-// A reader who wants to understand one unit of a cycle has to read the whole cycle.
+// Cycles are forbidden, because a reader of one unit would have to read the whole cycle.
 TEST(Circles, NoUnitsIncludeEachOther) {
-  // These cycles are allowed. Each is a class and the header of its private state, which several sources of
-  // that class share.
+  // These cycles are allowed. Each cycle is a class and the header of its private state. Several
+  // source files of the class share that header.
   const std::set<std::set<std::string>> allowed = {
       {"transport/driver/driver", "transport/driver/state"},
       {"transport/mesh/mesh", "transport/mesh/state"},

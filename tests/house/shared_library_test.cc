@@ -1,5 +1,5 @@
-// Tests that the shared library exports its own names and no others. Any other name could clash with a name
-// of the program that loads the library.
+// Tests that the shared library exports its own names and no other names. Any other name could clash with a
+// name of the program that loads the library.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -67,8 +67,8 @@ std::vector<std::string> promised_functions() {
   return names;
 }
 
-// The library exports every function of the C headers, and no other C function. `nm` runs without -C, since C
-// names are not mangled.
+// The library must export every function of the C headers, and no other C function. `nm` runs
+// without -C, since C names are not mangled.
 TEST(SharedLibrary, ExportsTheCInterface) {
   std::vector<std::string> exported;
   for (const std::string& line : lines_of("nm -D --defined-only '" SHARED_LIBRARY "'")) {
@@ -80,15 +80,15 @@ TEST(SharedLibrary, ExportsTheCInterface) {
   EXPECT_EQ(exported, promised_functions());
 }
 
-// The C interface's implementation must not be exported.
+// The library must not export the implementation of the C interface.
 TEST(SharedLibrary, HidesWhatTheCInterfaceIsMadeOf) {
   for (const std::string& line : lines_of("nm -DC --defined-only '" SHARED_LIBRARY "'")) {
     EXPECT_EQ(line.find("tutti::c::"), std::string::npos) << line;
   }
 }
 
-// The libspdlog of the program that loads the library may be another version. It could resolve undefined
-// spdlog symbols of the library, so there must be none.
+// The library must have no undefined symbols of spdlog. The program's own libspdlog could resolve
+// such symbols, and may be another version.
 TEST(SharedLibrary, CarriesItsOwnLogger) {
   for (const std::string& line : lines_of("nm -DC --undefined-only '" SHARED_LIBRARY "'")) {
     EXPECT_EQ(line.find(" spdlog::"), std::string::npos) << line;

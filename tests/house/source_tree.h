@@ -12,7 +12,7 @@ struct SourceFile {
   std::vector<std::string> lines;
 };
 
-// Returns all .h and .cc files of the tree, read once, sorted by path.
+// Returns all .h and .cc files of the tree, sorted by path. The files are read only once.
 const std::vector<SourceFile>& source_tree();
 
 // Returns the paths, from the root, of the files that `file` includes by `#include <tutti/...>` or

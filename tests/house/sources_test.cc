@@ -68,9 +68,9 @@ TEST(Sources, NothingIsLeftForLater) {
   }
 }
 
-// Every variable that is named in a string literal must be in the table (`Config::variables`). Then it is
-// documented and has a default, and a misspelt name is noticed. The tests are left out, since they misspell
-// names on purpose.
+// The table (`Config::variables`) must have every variable whose name is in a string literal. So
+// each variable has documentation and a default, and misspelt names are found. Source files of
+// tests are not checked, since they misspell names on purpose.
 TEST(Sources, EveryVariableIsInTheTable) {
   std::vector<std::string_view> known;
   for (const Config::Variable& variable : Config::variables()) known.push_back(variable.name);

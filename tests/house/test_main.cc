@@ -9,7 +9,7 @@
 
 namespace {
 
-// ctest takes this exit code for "skipped"; see SKIP_RETURN_CODE in tests/cmake/tutti_test.cmake.
+// ctest interprets this exit code as "skipped" (SKIP_RETURN_CODE in tests/cmake/tutti_test.cmake).
 constexpr int skip_exit_code = 77;
 
 std::string one_line(const char* text) {
@@ -20,9 +20,9 @@ std::string one_line(const char* text) {
   return line;
 }
 
-// `Summary` writes down which tests were skipped, and why, since ctest shows nothing of a suite that passed.
-// It appends to a file that `./dev test` prints at the end: one line `ran N passed N failed N skipped N` per
-// process, and one line per skip.
+// `Summary` records the skipped tests and the reasons, since ctest does not show the output of a
+// suite that passed. It appends to a file that `./dev test` prints at the end. Each process adds a
+// line `ran N passed N failed N skipped N`, and a line for each skip.
 class Summary : public testing::EmptyTestEventListener {
  public:
   void OnTestEnd(const testing::TestInfo& test) override {

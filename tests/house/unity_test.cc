@@ -25,7 +25,7 @@ std::string layer_of(const std::string& path) {
   return is_layer ? folder : std::string();
 }
 
-// Returns the name that a line without indentation gives to a constant or a type.
+// Returns the name of the constant or type that a line without indentation declares.
 std::optional<std::string> named_by(const std::string& line) {
   static const std::regex constant(R"(^constexpr [^(={]*\b(\w+)(\(\d[^,]*\);|\{| =|\[).*)");
   static const std::regex type(R"(^(?:class|struct|enum|enum class) (\w+) .*\{.*)");
@@ -44,10 +44,10 @@ TEST(Unity, NamesAreFound) {
   EXPECT_EQ(named_by("constexpr int twice(int number) { return 2 * number; }"), std::nullopt);
 }
 
-// The package for Python is a unity build (pyproject.toml), and so are the presets asan and tsan. They join
-// neighbouring files, so a clash may stay hidden until a file is added.
+// The Python package (pyproject.toml) and the presets asan and tsan are unity builds. They join
+// neighbouring files. So a clash may stay hidden until a new file changes which files are joined.
 TEST(Unity, ConstantsAndTypesOfALayerHaveNamesOfTheirOwn) {
-  std::map<std::string, std::string> known;  // layer, namespace and name; the file
+  std::map<std::string, std::string> known;  // maps layer, namespace and name to the file
   for (const SourceFile& file : source_tree()) {
     const std::string layer = layer_of(file.path);
     if (layer.empty()) continue;

@@ -77,8 +77,8 @@ std::string merged(Ranks& ranks) {
   return debug(arguments);
 }
 
-// Runs `tutti debug` again and again until its answer contains `expected`. A single answer cannot distinguish
-// a stuck rank from one that waits only briefly.
+// Repeats `tutti debug` until its answer contains `expected`. A single answer cannot distinguish a
+// stuck rank from a rank that waits only briefly.
 std::string merged(Ranks& ranks, const std::string& expected) {
   std::string text;
   for (int i = 0; i < 600; ++i) {
@@ -138,7 +138,7 @@ TEST_P(DebugOver, ARankThatIsStoppedIsNamed) {
   EXPECT_THAT(text, HasSubstr("pid " + ranks.pid(1) + ") is BEHIND: rank 0 waits for it in #21"));
 }
 
-// The ranks continue to work while `tutti debug` asks them one after the other.
+// The ranks continue to work while `tutti debug` asks them, one after the other.
 TEST_P(DebugOver, WhoIsAtWorkIsNotCalledBehind) {
   Ranks ranks(3, "busy", {{"TUTTI_TRANSPORTS", GetParam()}});
   ranks.wait_until_stuck();
@@ -176,7 +176,8 @@ TEST_P(DebugOver, AFailureLeavesDumpsThatTellTheMismatch) {
     EXPECT_EQ(dump["rank"], rank);
     EXPECT_EQ(dump["reason"].get<std::string>().find("mismatch: "), 0u) << dump["reason"];
   }
-  // Rank 1 or rank 2 may have learned of the failure before it made its call, so the text may name either.
+  // The text may name rank 1 or rank 2, because either rank may have learned of the failure before
+  // its own call.
   const std::string text = debug(arguments);
   EXPECT_THAT(text, HasSubstr("MISMATCH in #21: rank"));
   EXPECT_THAT(text,
@@ -230,8 +231,8 @@ TEST(Debug, ARankMayRefuseToAnswer) {
   EXPECT_THAT(debug({ranks.pid(0)}, 1), HasSubstr("does not use tutti"));
 }
 
-// A forked child can end although it has none of the parent's threads. It leaks the memory that those threads
-// would have freed, so leak detection is off.
+// A forked child can end, although it lacks the parent's threads. The child leaks the memory that
+// those threads would have freed, so leak detection is off.
 TEST(Debug, AForkedChildEnds) {
   Ranks ranks(1, "child", {{"ASAN_OPTIONS", "detect_leaks=0"}});
   EXPECT_EQ(ranks.at(0).wait(), 0) << ranks.at(0).report();

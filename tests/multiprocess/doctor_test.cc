@@ -1,4 +1,5 @@
-// Tests `tutti doctor` on hosts that are network namespaces with a real sshd each. Each fault is a real one.
+// Tests `tutti doctor` on hosts that are network namespaces, each with a real sshd. All faults are
+// real.
 
 #include <algorithm>
 #include <filesystem>
@@ -39,7 +40,8 @@ class Doctor : public testing::Test {
   const SshHosts& hosts() const { return *hosts_; }
   bool absent() const { return !hosts_->problem().empty(); }
 
-  // Starts `tutti doctor` on a host, or at the desk.
+  // Starts `tutti doctor` on a host or on the desk. (The desk is the user's machine, which is not a
+  // host of the job.)
   std::unique_ptr<Process> start(int from, const Words& words, const Process::Environment& environment = {}) {
     std::string ssh_args;
     for (const std::string& option : hosts_->ssh_options()) ssh_args += option + " ";
@@ -48,8 +50,8 @@ class Doctor : public testing::Test {
     return std::make_unique<Process>(hosts_->on(from, command), environment);
   }
 
-  // Examines the hosts from the desk, or from another host. Checks the status, and that nothing is left.
-  // Returns the report.
+  // Examines the hosts from the desk, or from one of the hosts. Checks the status, and that no
+  // process is left. Returns the report.
   std::string examine(const Words& words, int status, const Process::Environment& environment = {},
                       int from = -1) {
     const auto process = start(from < 0 ? hosts_->desk() : from, words, environment);
@@ -58,7 +60,7 @@ class Doctor : public testing::Test {
     return process->out();
   }
 
-  // Runs a shell's line on a host, with the network and the mounts of those who log in there.
+  // Runs a line of shell on a host, with the network and the mounts that a login has there.
   void run_on(int host, const std::string& line) {
     Words words = hosts_->ssh_options();
     words.insert(words.begin(), "ssh");
@@ -126,7 +128,7 @@ TEST_F(Doctor, NamesAWrongInterface) {
   const std::string report = examine({"-H", "alpha,beta"}, 1, {{"TUTTI_SOCKET_IFNAME", "eth1"}});
   EXPECT_THAT(report, AllOf(HasSubstr("1 problem:"), HasSubstr("wrong interface"),
                             HasSubstr("beta's eth1 (10.250.0.2) by alpha"),
-                            HasSubstr("to mend it: TUTTI_SOCKET_IFNAME=eth0\n")));
+                            HasSubstr("to fix it: TUTTI_SOCKET_IFNAME=eth0\n")));
   EXPECT_THAT(examine({"-H", "alpha,beta"}, 0, {{"TUTTI_SOCKET_IFNAME", "eth0"}}),
               HasSubstr("nothing is wrong"));
 }
@@ -141,7 +143,8 @@ TEST_F(Doctor, NamesDifferentMtus) {
                             HasSubstr("ip link set dev eth0 mtu 1500 on beta")));
 }
 
-// The bridge between the hosts carries packets of 1500 bytes only, and drops others without a word.
+// The bridge between the hosts carries packets of at most 1500 bytes, and silently drops larger
+// packets.
 TEST_F(Doctor, NamesASwitchThatDropsLargePackets) {
   make_hosts(2);
   if (absent()) GTEST_SKIP() << hosts().problem();
@@ -152,7 +155,7 @@ TEST_F(Doctor, NamesASwitchThatDropsLargePackets) {
   EXPECT_THAT(report, HasSubstr("ip link set dev eth0 mtu 1500 on alpha (eth0), beta (eth0)"));
 }
 
-// Copies tutti, and writes another digest of its sources into the copy.
+// Copies tutti, and changes the digest of its sources in the copy.
 void make_other_build(const std::string& copy) {
   std::ostringstream content;
   content << std::ifstream(tutti_path, std::ios::binary).rdbuf();
@@ -201,7 +204,7 @@ TEST_F(Doctor, NamesAHostThatCannotCallBack) {
                             HasSubstr("--call-back ADDRESS")));
 }
 
-// Makes a host run other commands in place of its probe.
+// On some hosts, another command runs in place of the probe.
 TEST_F(Doctor, NamesHostsWhoseProbesFail) {
   make_hosts(3);
   if (absent()) GTEST_SKIP() << hosts().problem();
@@ -225,7 +228,8 @@ TEST_F(Doctor, NamesHostsWhoseProbesFail) {
 TEST_F(Doctor, NamesTinyMemlock) {
   make_hosts(2);
   if (absent()) GTEST_SKIP() << hosts().problem();
-  // The parent of the login's shell is the process of its session, and the parent of that is the server.
+  // This lowers the limit of the ssh server, so that later logins inherit it. $PPID is the process of this
+  // session, and its parent is the server.
   run_on(1, "prlimit --memlock=65536:65536 --pid $(ps -o ppid= -p $PPID)");
   const std::string report = examine({"-H", "alpha,beta"}, 1);
   EXPECT_THAT(report, AllOf(HasSubstr("1 problem:"),
@@ -239,7 +243,7 @@ TEST_F(Doctor, NamesAFilterThatMatchesNothing) {
   const std::string report = examine({"-H", "alpha,beta"}, 1, {{"TUTTI_SOCKET_IFNAME", "ib0"}});
   EXPECT_THAT(report, AllOf(HasSubstr("1 problem:"),
                             HasSubstr("TUTTI_SOCKET_IFNAME=ib0 chooses no interface on alpha, beta"),
-                            HasSubstr("to mend it: TUTTI_SOCKET_IFNAME=eth0\n")));
+                            HasSubstr("to fix it: TUTTI_SOCKET_IFNAME=eth0\n")));
 }
 
 TEST_F(Doctor, NamesHostsThatAreSeparated) {
@@ -255,7 +259,7 @@ TEST_F(Doctor, NamesHostsThatAreSeparated) {
 TEST_F(Doctor, EndsByASignal) {
   make_hosts(2);
   if (absent()) GTEST_SKIP() << hosts().problem();
-  // `beta` has no answer to ssh, so the doctor waits.
+  // The host beta does not answer ssh, so the doctor waits.
   hosts().cut(1);
   const auto process = start(hosts().desk(), {"-H", "alpha," + hosts().address(1), "--start-timeout", "5m"});
   while (hosts().pids_in(0).empty()) ASSERT_FALSE(process->wait(std::chrono::milliseconds(10)));
@@ -271,7 +275,7 @@ TEST(DoctorAlone, ExaminesThisMachine) {
   EXPECT_TRUE(status == 0 || status == 1) << process.report();
   EXPECT_THAT(process.out(), HasSubstr("memlock"));
   EXPECT_THAT(process.out(), ContainsRegex("lo +127\\.0\\.0\\.1/8 .*yes"));
-  EXPECT_THAT(process.out(), status == 0 ? HasSubstr("nothing is wrong") : HasSubstr("to mend it"));
+  EXPECT_THAT(process.out(), status == 0 ? HasSubstr("nothing is wrong") : HasSubstr("to fix it"));
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace tutti::test {
 
 using Arguments = std::vector<std::string>;
 
-// `ExampleWorld` runs the ranks of an example, each in its own process. Its destructor kills the ranks that
-// still run.
+// `ExampleWorld` runs the ranks of an example, each in its own process. Its destructor kills the
+// remaining ranks.
 class ExampleWorld {
  public:
   Process& start(const std::string& example, const Arguments& arguments,

@@ -1,4 +1,5 @@
-// Tests examples that are started wrongly. Each example must say in one line what is wrong.
+// Tests examples that a user starts in a wrong way. Each example must describe the mistake in one
+// line.
 #include <algorithm>
 #include <ostream>
 #include <string>
@@ -32,7 +33,7 @@ struct Mistake {
   const char* name;
   Arguments arguments;
   Process::Environment environment;
-  std::vector<std::string> words;  // that the message must contain
+  std::vector<std::string> words;  // the message must contain these words
 };
 
 void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }

@@ -1,5 +1,5 @@
-// Tests the examples as real processes, started in every way that a user may choose: alone, by hand in
-// several terminals, under `tutti run`, and with a session file that already exists.
+// Tests the examples as real processes. They are started in every way that a user may choose:
+// alone, by hand in several terminals, under `tutti run`, and with an existing session file.
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -91,7 +91,7 @@ TEST(CommandLine, IsReadAsPyTorchUsersTypeIt) {
   world.expect_success();
 }
 
-// Scripts that were written for Gloo need no other change than the backend's name.
+// In a script for Gloo, only the name of the backend has to change.
 TEST(CommandLine, IsThatOfScriptsForGloo) {
   const std::string port = std::to_string(unused_port());
   ExampleWorld world;

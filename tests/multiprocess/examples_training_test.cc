@@ -1,5 +1,5 @@
-// Tests the examples that train a model. The result is the same on any number of ranks. If a rank dies, the
-// others continue.
+// Tests the examples that train a model. The result does not depend on the number of ranks, and the
+// other ranks continue after a rank has died.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -55,8 +55,8 @@ TEST(Training, ReadsDigitsAndReportsProgress) {
   EXPECT_THAT(result.out, HasSubstr(" samples/s\n"));
 }
 
-// Early in training, the loss is large, and a different order of additions changes it most. So short runs are
-// the hardest test.
+// The loss is large at the beginning of the training, and a different order of additions changes it
+// most at that time. So short runs are the hardest test.
 TEST(Training, LearnsTheSameOnAnyNumberOfRanks) {
   const Arguments short_run{"--epochs", "12"};
   const Training alone = train(1, short_run);
@@ -64,14 +64,14 @@ TEST(Training, LearnsTheSameOnAnyNumberOfRanks) {
     const Training together = train(size, short_run);
     EXPECT_NEAR(together.loss, alone.loss, 1e-3) << size << " ranks\n" << together.out << alone.out;
   }
-  // This shows that the comparison notices differences: another seed gives another loss.
+  // Another seed gives another loss, which shows that the comparison notices differences.
   const Training other = train(1, {"--epochs", "12", "--seed", "2"});
   EXPECT_GT(std::abs(other.loss - alone.loss), 1e-3) << other.out << alone.out;
 }
 
 TEST(Training, EndsWithTheSameLossOnOneRankAndOnFour) { EXPECT_NEAR(train(4).loss, train(1).loss, 1e-3); }
 
-// With so small a batch, some ranks have no image at all.
+// The batch is so small that some ranks have no image at all.
 TEST(Training, SmallBatchesLeaveRanksWithoutWork) {
   const Arguments small{"--batch=3", "--lr=0.002", "--epochs=12"};
   EXPECT_NEAR(train(4, small).loss, train(1, small).loss, 1e-3);
@@ -83,7 +83,7 @@ TEST(Training, TooLittleTrainingIsAFailure) {
   EXPECT_THAT(process.out(), HasSubstr("less than 95 %"));
 }
 
-// The survivors continue, whichever rank dies, and end with equal weights.
+// Whichever rank dies, the survivors continue and end with equal weights.
 TEST(Survive, AnyRankMayDie) {
   for (const int victim : {0, 2, 3}) {
     const std::string url = tcp_url(unused_port());

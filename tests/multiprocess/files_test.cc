@@ -1,4 +1,5 @@
-// Tests the files that ranks and the launcher write, when a file already exists and when its size is limited.
+// Tests the files that ranks and the launcher write. A file may already exist, or its size may be
+// limited.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -114,8 +115,8 @@ TEST(PlantedFiles, AJobsNameStaysInTheFolder) {
   }
 }
 
-// Runs `script` under `ulimit -f 0`. Returns its output and status. The output goes through a pipe, to which
-// the limit does not apply.
+// Runs `script` under `ulimit -f 0`. Returns its output and status. The output goes through a pipe,
+// since the limit does not apply to pipes.
 std::string under_no_file_size(const std::string& script, const Process::Environment& environment) {
   Process limited({"sh", "-c", "((ulimit -f 0; " + script + ") 2>&1; echo \"status $?\") | cat"},
                   environment);
@@ -144,8 +145,8 @@ TEST_F(FileSizeLimit, IsAnErrorAndNoSignal) {
     const std::string too_large = "File too large for this process (RLIMIT_FSIZE, ulimit -f)";
     EXPECT_THAT(words, AllOf(HasSubstr(too_large), HasSubstr("status "))) << transports;
     EXPECT_THAT(words, AllOf(Not(HasSubstr("signal 25")), Not(HasSubstr("status 153")))) << transports;
-    // Shared memory needs files, so it cannot be used here. The ranks meet without it, unless it was
-    // requested.
+    // Shared memory cannot be used here, since it needs files. The ranks meet without it unless the
+    // user has requested shared memory.
     EXPECT_THAT(words,
                 HasSubstr(std::string(transports) == "shm,tcp" ? "transport shm" : "failed: mismatch"));
   }

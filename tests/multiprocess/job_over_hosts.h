@@ -16,30 +16,31 @@ namespace tutti::test {
 
 using Words = std::vector<std::string>;
 
-// A `JobOverHosts` is the fixture of tests that start jobs on hosts that are reached by ssh. A test is
-// skipped if there are no hosts.
+// `JobOverHosts` is the fixture of tests that start jobs on several hosts by ssh. If the hosts
+// cannot be made, the test is skipped.
 class JobOverHosts : public testing::Test {
  protected:
   // Makes the hosts alpha, beta and so on.
   void make_hosts(int count);
   const SshHosts& hosts() const { return *hosts_; }
 
-  // Starts `tutti run` at the desk, which is no host of the job.
+  // Starts `tutti run` on the desk, which is not a host of the job.
   Process launch(const Words& words, const Process::Environment& environment = {}) const;
-  // Starts `tutti run OPTIONS -- sh -c SCRIPT` there.
+  // Starts `tutti run OPTIONS -- sh -c SCRIPT` on the desk.
   Process launch_shell(Words options, const std::string& script) const;
 
   // Returns "alpha:N,beta:N,...".
   std::string list(int slots) const;
 
-  // Returns whether no process of a job is left on any host, now or within `ample`.
+  // Waits until no process of a job is left on any host. Fails if this takes longer than `ample`.
   testing::AssertionResult ends_everywhere() const;
-  // Returns the command lines of a host's processes, sshd's aside.
+  // Returns the command lines of a host's processes, except those of sshd.
   Words command_lines(int host) const;
-  // Returns the processes of a host whose command lines contain `text`, the oldest first, once there are at
-  // least `count`. Throws std::runtime_error if there are not within `ample`.
+  // Waits until a host has at least `count` processes whose command lines contain `text`. Returns
+  // these processes, the oldest first. Throws std::runtime_error if this takes longer than `ample`.
   std::vector<pid_t> processes_with(int host, const std::string& text, std::size_t count = 1) const;
-  // Returns the two processes of a host's agent: the one that waits, and its child, which does the work.
+  // Returns the two processes of a host's agent: a parent that only waits, and the parent's child,
+  // which does the work.
   std::vector<pid_t> agent_on(int host) const { return processes_with(host, "agent --job", 2); }
 
  private:

@@ -10,7 +10,7 @@
 #include "tests/support/process.h"
 #include "tests/support/scratch_folder.h"
 
-// These are for tests that start the program pmi_rank by the launcher of another project.
+// These helpers are for tests in which another project's launcher starts the program pmi_rank.
 namespace tutti::test {
 
 inline const std::string pmi_rank = TUTTI_BIN_DIR "/tests/pmi_rank";
@@ -27,20 +27,20 @@ inline bool is_installed(const std::string& program) {
   return search.wait() == 0;
 }
 
-// Returns what rank 0 prints when the ranks have met once.
+// Returns the output that rank 0 writes after the ranks have met once.
 inline std::string sum_on(int ranks) {
   return "sum " + std::to_string(ranks * (ranks - 1) / 2) + " of " + std::to_string(ranks) + "\n";
 }
 
-// `Errors` is a file that receives the stderr of the ranks. Without it, a launcher might lose the last lines:
-// it ends the job as soon as a rank fails.
+// `Errors` is a file that receives the stderr of the ranks. A launcher might lose the last lines,
+// since it ends the job as soon as a rank fails.
 class Errors {
  public:
-  // Returns the command of a rank whose stderr goes to the file. `command` is for a shell.
+  // Returns the command of a rank whose stderr goes to the file. `command` is a line of shell.
   Words rank(const std::string& command = pmi_rank + " 1") const {
     return {"sh", "-c", "exec 2>>" + file_ + "; " + command};
   }
-  // Waits until the file contains `text`. Returns false if that takes longer than any test should.
+  // Waits until the file contains `text`. Returns false if that takes longer than `ample`.
   bool wait_for(const std::string& text) const {
     const auto end = std::chrono::steady_clock::now() + ample;
     while (this->text().find(text) == std::string::npos) {

@@ -7,7 +7,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Tests every command except `run`, including its output.
+// Tests every command of `tutti` except `run`, including the output.
 namespace tutti::launcher_test {
 namespace {
 
@@ -17,7 +17,7 @@ using testing::Not;
 constexpr const char* csv_header =
     "peer,collective,bytes,ranks,lat_us_median,lat_us_p99,algbw_GBps,busbw_GBps";
 
-// A few rounds suffice, since the times are not tested.
+// A few rounds are enough, since the times are not tested.
 Words bench(const Words& more) {
   Words result = {"bench", "--iterations", "2",   "--warmup", "1",  "--batch", "2", "--min-bytes",
                   "4",     "--max-bytes",  "64K", "--factor", "128"};
@@ -33,8 +33,8 @@ TEST(LauncherBench, EverythingByItself) {
     const auto rows = lines_of(read_file(folder / "out.csv"));
     ASSERT_FALSE(rows.empty());
     EXPECT_EQ(rows[0], csv_header);
-    // The rows are 11 collectives in sizes 4, 512 and 64K, one barrier, and, with two ranks, pingpong in the
-    // same sizes.
+    // There are rows for 11 collectives in sizes 4, 512 and 64K, and one row for a barrier. With
+    // two ranks, there are also rows for pingpong in these sizes.
     EXPECT_EQ(rows.size(), 1u + 3 * 11 + 1 + (std::string(ranks) == "2" ? 3 : 0));
     const std::string figure = "[0-9]+[.][0-9]+";
     const std::string row = std::string("tutti,[a-z_]+,[0-9]+,") + ranks + "(," + figure + "){4}";
@@ -158,7 +158,7 @@ TEST(LauncherExplain, SeveralHosts) {
   EXPECT_EQ(result.status, 0) << result.err;
   for (const char* part :
        {"on 8 ranks of 2 hosts",
-        "costs: shipped, for shm, which ranks of a host use unless told otherwise, changed by options",
+        "costs: shipped, for shm, which ranks of a host use by default, changed by options",
         "  within a host: alpha ", "  between hosts: alpha 100.00 us", "chosen: two_level",
         "simulated on 8 ranks: two_level"}) {
     EXPECT_THAT(result.out, HasSubstr(part));
@@ -241,8 +241,8 @@ TEST(LauncherExplain, OverrideAndModel) {
                                  {"TUTTI_ALGORITHM=all_reduce:ring"});
   EXPECT_THAT(overridden.out, HasSubstr("chosen: ring"));
   EXPECT_THAT(overridden.out, HasSubstr("asked for by TUTTI_ALGORITHM"));
-  // If messages cost nothing, the algorithm with the fewest bytes wins. If bytes cost nothing, the algorithm
-  // with the fewest messages wins.
+  // If messages cost nothing, the algorithm with the fewest bytes wins. If bytes cost nothing, the
+  // algorithm with the fewest messages wins.
   const Words question = {"explain", "all_reduce", "--ranks", "8",      "--transport",
                           "tcp",     "--bytes",    "64K",     "--alpha"};
   Words bytes_cost = question;
@@ -253,12 +253,11 @@ TEST(LauncherExplain, OverrideAndModel) {
   EXPECT_THAT(tutti(messages_cost).out, HasSubstr("chosen: recursive_doubling"));
 }
 
-// By default, `explain` shows the algorithms that ranks of one host would use.
+// By default, `explain` shows the algorithms for ranks on one host.
 TEST(LauncherExplain, SharesMemoryOnOneHost) {
   const Ended result = tutti({"explain", "all_reduce", "--ranks", "4"});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_THAT(result.out,
-              HasSubstr("costs: shipped, for shm, which ranks of a host use unless told otherwise\n"));
+  EXPECT_THAT(result.out, HasSubstr("costs: shipped, for shm, which ranks of a host use by default\n"));
   EXPECT_THAT(result.out, HasSubstr("chosen: shared_"));
   EXPECT_THAT(result.out, HasSubstr("combining and copying"));
   const Ended told = tutti({"explain", "all_reduce", "--ranks", "4"}, "", {"TUTTI_TRANSPORTS=tcp"});
@@ -273,7 +272,7 @@ TEST(LauncherExplain, SaysWhatIsMoved) {
   EXPECT_THAT(tutti({"explain", "barrier", "--ranks", "4"}).out, HasSubstr("barrier on 4 ranks\n"));
   EXPECT_THAT(tutti({"explain", "broadcast", "--ranks", "1"}).out,
               HasSubstr("broadcast of 1M (262144 float32) on 1 rank\n"));
-  // The size is rounded down, so that three equal blocks of whole elements result.
+  // The size is rounded down, so that it holds three equal blocks of whole elements.
   EXPECT_THAT(tutti({"explain", "all_gather", "--ranks", "3", "--bytes", "4K"}).out,
               HasSubstr("all_gather of 4092 (341 float32 a block) on 3 ranks\n"));
 }

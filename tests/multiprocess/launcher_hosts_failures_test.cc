@@ -1,5 +1,5 @@
-// Tests what `tutti run` does on several hosts if something fails. In each case the job ends everywhere, and
-// the launcher says what has happened where.
+// Tests failures of `tutti run` on several hosts. In each case the job ends on all hosts, and the
+// launcher reports what has failed on which host.
 
 #include <cstdlib>
 #include <filesystem>
@@ -23,15 +23,15 @@ using testing::Not;
 
 const std::string wait_for_long = "echo rank $RANK waits; exec sleep 1000";
 
-// Returns how often to test what may depend on luck. Unless TEST_ALL is set, that is twice, since the end of
-// a lease takes its time.
+// Returns how often to repeat a test whose result may depend on chance. The number is only two unless
+// TEST_ALL is set, since several of these tests wait for the end of a lease.
 int repetitions() { return std::getenv("TEST_ALL") != nullptr ? 20 : 2; }
 
 class LauncherHostsFailures : public JobOverHosts {
  protected:
   void SetUp() override { make_hosts(2); }
 
-  // Starts two ranks on each host, and returns when all of them run.
+  // Starts two ranks on each host. Each rank prints that it waits, and then sleeps.
   Process launch_waiting(Words options = {}) const {
     options.insert(options.begin(), {"-H", list(2)});
     return launch_shell(options, wait_for_long);
@@ -60,7 +60,8 @@ TEST_F(LauncherHostsFailures, AKilledRankIsNamedWithItsHost) {
   }
 }
 
-// Ranks on other hosts fail as soon as a rank has died, and the report of that rank may arrive last.
+// Ranks on other hosts fail soon after a rank has died, and the report about the dead rank may
+// arrive last.
 TEST_F(LauncherHostsFailures, TheFirstFailureIsBlamed) {
   for (int run = 0; run < repetitions(); ++run) {
     Process job = launch({"-H", list(2), "--", built("tests/busy_rank"), folder_ / "stop"});
@@ -98,7 +99,8 @@ TEST_F(LauncherHostsFailures, AStoppedAgentIsLost) {
   }
 }
 
-// Both processes of the agent are stopped, so the launcher itself must end the ranks, by a second ssh.
+// Both processes of the agent are stopped, so the agent cannot end its ranks. The launcher must end
+// them, with a second ssh.
 TEST_F(LauncherHostsFailures, AFrozenAgentIsLost) {
   Process job = launch_waiting({"--lease", "1s"});
   await_ranks(job);
@@ -130,7 +132,8 @@ TEST_F(LauncherHostsFailures, RanksEndIfTheLauncherIsKilled) {
   }
 }
 
-// The connection is cut at the same time, so that no agent hears of the launcher's end.
+// The launcher's machine loses its network before the launcher is killed, so that no agent notices that the
+// launcher has ended.
 TEST_F(LauncherHostsFailures, RanksEndIfTheLaunchersMachineIsSwitchedOff) {
   Process job = launch_waiting({"--lease", "1s"});
   await_ranks(job);
@@ -204,7 +207,7 @@ TEST_F(LauncherHostsFailures, AMissingProgramNamesTheHost) {
   EXPECT_TRUE(ends_everywhere());
 }
 
-// Without a limit of the stack, a program may have arguments of 6 MB.
+// A program may have arguments of 6 MB if the stack has no limit.
 TEST_F(LauncherHostsFailures, ArgumentsThatAreTooLongForTheLinkAreAnError) {
   const std::string add_arguments = R"(
     ulimit -s unlimited; word=$(head -c 100000 /dev/zero | tr '\0' x)
@@ -246,7 +249,8 @@ TEST_F(LauncherHostsFailures, ARefusedKeyIsFinal) {
   EXPECT_THAT(job.err(), AllOf(HasSubstr("host alpha"), HasSubstr("Permission denied"))) << job.report();
 }
 
-// As with mpirun, a rank's exit status does not end the others, but a signal does.
+// With this option, a rank's exit status does not end the other ranks, but a signal does. mpirun
+// behaves in the same way.
 TEST_F(LauncherHostsFailures, AnExitStatusNeedNotEndTheOthers) {
   Process job = launch_shell({"-H", list(1), "-mca", "orte_abort_on_non_zero_status", "0"},
                              "[ $RANK = 0 ] && exit 3; sleep 1; echo rank $RANK has ended");

@@ -1,4 +1,4 @@
-// Tests what `tutti run` does on several hosts as long as nothing fails.
+// Tests successful jobs of `tutti run` on several hosts.
 
 #include <algorithm>
 #include <filesystem>
@@ -75,7 +75,8 @@ TEST_F(LauncherHosts, TheLauncherMayRunOnAHostOfTheJob) {
   EXPECT_TRUE(ends_everywhere());
 }
 
-// Mean loss and accuracy do not depend on where the ranks run; examples_training_test checks the values.
+// The mean loss and the accuracy do not depend on where the ranks run. examples_training_test
+// checks the values.
 TEST_F(LauncherHosts, AModelIsTrained) {
   std::ofstream(folder_ / "hosts") << "alpha slots=2\nbeta slots=2\n";
   Process job = launch({"--hostfile", folder_ / "hosts", "--", built("05_train_digits")});
@@ -105,7 +106,7 @@ TEST_F(LauncherHosts, LogsArriveInOneTree) {
   EXPECT_EQ(content(folder_ / "logs/1/rank.1/stderr"), "trouble\n");
 }
 
-// The output is longer than the credit of a host, and comes whole.
+// The output is longer than the credit of a host, and arrives completely.
 TEST_F(LauncherHosts, LongOutputArrivesWhole) {
   Process job = launch_shell({"-H", list(1)}, "seq 1 400000");
   EXPECT_EQ(job.wait(), 0) << job.err();
@@ -129,7 +130,7 @@ TEST_F(LauncherHosts, TheFolderIsTheLaunchers) {
   EXPECT_EQ(sorted_lines(job.out()), Words(4, folder_.path())) << job.report();
 }
 
-// A program in the manner of rsh, which may end as soon as the agent has called back.
+// The test uses a program like rsh, which may end as soon as the agent has called back.
 TEST_F(LauncherHosts, AnotherProgramReachesTheHosts) {
   std::ofstream script(folder_ / "reach");
   script << "#!/bin/sh\nhost=$1; shift\nexec ssh -p 2222 -F " << hosts().ssh_options()[1]
@@ -141,8 +142,8 @@ TEST_F(LauncherHosts, AnotherProgramReachesTheHosts) {
   EXPECT_TRUE(ends_everywhere());
 }
 
-// `ps` shows command lines to every user of a host. Each agent has a secret of its own, which is 64
-// hexadecimal digits long.
+// `ps` shows command lines to every user of a host. Each agent has its own secret of 64 hexadecimal
+// digits.
 TEST_F(LauncherHosts, NoSecretIsOnACommandLine) {
   const std::string token = "3c9a5ea1b0c7d2f46a8e9b1c2d3e4f50";
   Process job = launch({"-H", list(1), "--", "sh", "-c", "echo $TUTTI_TOKEN; exec sleep 1000"},

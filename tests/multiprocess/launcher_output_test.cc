@@ -8,7 +8,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Tests where the launcher writes the output of its ranks.
+// Tests to which streams and files the launcher writes the output of its ranks.
 namespace tutti::launcher_test {
 namespace {
 
@@ -115,8 +115,8 @@ TEST(LauncherOutput, MuchOfItIsComplete) {
 }
 
 TEST(LauncherOutput, LongLinesAreNotMixed) {
-  // Each line is longer than a pipe takes at once, but short enough that the launcher holds it back until it
-  // is complete.
+  // Each line is too long for a single write to a pipe. But it is short enough for the launcher to
+  // hold it back until it is complete.
   const Ended result =
       run_shell({"-n", "4"}, "for i in 1 2 3; do head -c 50000 /dev/zero | tr '\\0' $RANK; echo; done");
   const auto lines = lines_of(result.out);
@@ -164,7 +164,8 @@ TEST(LauncherOutput, LastWordsWithoutNewline) {
   EXPECT_THAT(failed.err, HasSubstr("  rank 0| last words\n"));
 }
 
-// Runs a shell pipeline with `tutti`. The shell then prints "status N" to stderr.
+// Runs a shell pipeline under `tutti run -n 1`. The pipeline can itself call `tutti`. The shell then prints
+// "status N" to stderr.
 Ended run_by_shell(const std::string& pipeline) {
   return tutti({"run", "-n", "1", "bash", "-c",
                 "PATH=" TUTTI_BIN_DIR ":$PATH; set -o pipefail; " + pipeline + "; echo status $? >&2"});
@@ -182,15 +183,15 @@ TEST(LauncherOutput, FullDiskIsNamedAndNoRankIsBlamed) {
   // The exit status of a failed rank takes precedence over 74, the status for lost output.
   EXPECT_THAT(run_by_shell("tutti run -n 1 -- sh -c 'echo lost; exit 3' > /dev/full").err,
               HasSubstr("status 3\n"));
-  // If stderr is lost, too, only the exit status shows the loss.
+  // If stderr is lost too, only the exit status shows the loss.
   EXPECT_EQ(run_by_shell("tutti run -n 1 -- echo lost > /dev/full 2>&1").err, "status 74\n");
 }
 
 TEST(LauncherOutput, FullDiskAtOneStreamIsSeenWhereTheReaderOfTheOtherHasLeft) {
   test::ScratchFolder folder;
   const std::string logs = " tutti run -n 1 --output-filename " + (folder / "logs") + " -- sh -c ";
-  // The script writes more than a pipe holds, so it cannot come to its last output before the reader (`true`)
-  // has left.
+  // The script writes more bytes than a pipe holds. So its last output comes after the reader
+  // (`true`) has left.
   const std::string script = "'yes | head -c 1000000; echo lost >&2'";
   EXPECT_THAT(run_by_shell("{" + logs + script + " 2> /dev/full; echo status $? >&2; } | true").err,
               HasSubstr("status 74\n"));
@@ -232,7 +233,7 @@ TEST(LauncherOutput, ReaderThatGoesAwayEndsTheWriters) {
 }
 
 TEST(LauncherOutput, SlowReaderHoldsNobodyUp) {
-  // Nobody reads the output while rank 1 fails, but the world must end nevertheless.
+  // No process reads the output while rank 1 fails, but the world must still end.
   test::ScratchFolder folder;
   Command command(
       {"run", "-n", "2", "sh", "-c",

@@ -36,8 +36,8 @@ std::string new_mark() {
   return "LAUNCHER_TEST_MARK=" + std::to_string(getpid()) + "." + std::to_string(++number);
 }
 
-// Returns whether a launcher sets the variable. The test may itself run under a launcher, whose variables
-// must not reach the commands under test.
+// Returns whether a launcher sets the variable. The test itself may run under a launcher, and the
+// commands under test must not get that launcher's variables.
 bool belongs_to_a_launcher(const std::string& variable) {
   for (const std::string prefix : {"TUTTI_", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=", "MASTER_"}) {
     if (variable.rfind(prefix, 0) == 0) return true;
@@ -62,7 +62,7 @@ std::vector<char*> pointers(Words& words) {
   _exit(99);
 }
 
-// Appends the available output; returns false at the end.
+// Appends the available output. Returns false at the end of the output.
 bool take(int& fd, std::string& text) {
   char bytes[65536];
   const ssize_t got = read(fd, bytes, sizeof bytes);
@@ -202,7 +202,8 @@ std::string process_state(pid_t pid) {
                                                                             : text.substr(end_of_name + 2, 1);
 }
 
-// Iterators over the file would throw if a process in /proc ended in the middle of the read.
+// This function uses no iterators over the file, since they throw if the file is in /proc and its process
+// ends during the read.
 std::string read_file(const std::string& path) {
   const std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

@@ -9,7 +9,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Tests which ranks are started, with which settings, and with which exit status the job ends.
+// Tests which ranks start, which settings they get, and which exit status the job has.
 namespace tutti::launcher_test {
 namespace {
 
@@ -46,6 +46,20 @@ TEST(LauncherRun, SetsVariables) {
   ASSERT_EQ(lines.size(), 2u) << result.out;
   EXPECT_EQ(lines[0], lines[1]);
   EXPECT_THAT(lines[0], testing::StartsWith("127.0.0.1:"));
+}
+
+// Ranks of different sessions would share a processor badly (tools/run/spawn.cc). A signal to one
+// process group must not reach two ranks.
+TEST(LauncherRun, RanksAreInOneSessionAndInGroupsOfTheirOwn) {
+  const std::string sessions = run_shell({"-n", "3"}, "cut -d ' ' -f 6 /proc/$$/stat").out;
+  const std::string groups = run_shell({"-n", "3"}, "cut -d ' ' -f 5 /proc/$$/stat").out;
+  const auto different = [](const std::string& text) {
+    const auto lines = lines_of(text);
+    EXPECT_EQ(lines.size(), 3u);
+    return std::set<std::string>(lines.begin(), lines.end()).size();
+  };
+  EXPECT_EQ(different(sessions), 1u) << sessions;
+  EXPECT_EQ(different(groups), 3u) << groups;
 }
 
 TEST(LauncherRun, MoreRanksThanCoresDoNotSpinUnlessToldTo) {
@@ -100,8 +114,9 @@ TEST(LauncherRun, TakesAnMpirunCommand) {
   EXPECT_THAT(result.out, HasSubstr("[1,0]<stdout>:eth, a b\n"));
 }
 
-// Runs three ranks. Rank 1 kills itself. Once the launcher knows that rank 1 has ended, the others run the
-// script `others`. In this script, `gone RANK` waits until the launcher knows that rank RANK has ended.
+// Runs three ranks. Rank 1 kills itself. The other ranks run the script `others` after the launcher
+// has noticed that rank 1 has ended. In this script, `gone RANK` waits until the launcher has
+// noticed that rank RANK has ended.
 Ended run_with_recovery(const std::string& others) {
   const test::ScratchFolder folder;
   const std::string pid = folder / "pid.";
@@ -122,8 +137,8 @@ TEST(LauncherRun, WithRecoveryTheOthersGoOn) {
   result = run_with_recovery("exit 3");
   EXPECT_EQ(result.status, 128 + 9) << result.err;
   EXPECT_EQ(count(result.err, "exited with status 3"), 2) << result.err;
-  // The first success makes earlier failures irrelevant. Rank 0 succeeds after rank 1 has failed, and before
-  // rank 2 fails, so the job has the status of rank 2.
+  // The first success makes earlier failures irrelevant. Rank 0 succeeds after the failure of rank
+  // 1 and before the failure of rank 2. So the job has the status of rank 2.
   result = run_with_recovery("[ $RANK = 0 ] || { gone 0; exit 4; }");
   EXPECT_EQ(result.status, 4) << result.err;
 }

@@ -1,4 +1,4 @@
-// Tests that no output and no file of a command or a rank contains a secret.
+// Tests that no command and no rank writes a secret to its output or to a file.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -16,8 +16,8 @@ using testing::Not;
 const std::string secret = "a-token-that-nobody-may-see-4c0b7e";
 const std::string rank_program = TUTTI_BIN_DIR "/tests/debug_rank";
 
-// Adds variables that contain the secret (TUTTI_TOKEN, variables of other launchers, a misspelt name), and
-// one that makes the log as detailed as possible.
+// Adds variables that contain the secret: TUTTI_TOKEN, variables of other launchers, and a misspelt
+// name. Also adds a variable that makes the log as detailed as possible.
 Words secretive(Words more = {}) {
   for (const char* name : {"TUTTI_TOKEN", "PMI_SHARED_SECRET", "SLURM_JWT", "RANK_KEY", "TUTTI_TOKN"}) {
     more.push_back(name + ("=" + secret));

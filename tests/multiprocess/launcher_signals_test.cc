@@ -8,7 +8,7 @@
 
 #include "tests/multiprocess/launcher_process.h"
 
-// Tests signals to the launcher, and that no process stays behind, however the launcher ends.
+// Tests signals to the launcher. However the launcher ends, no process may remain.
 namespace tutti::launcher_test {
 namespace {
 
@@ -93,7 +93,7 @@ TEST(LauncherSignals, StopAndContinue) {
   ASSERT_TRUE(command.wait_for_output("ready\n", 2));
   command.signal(SIGTSTP);
   // The launcher, the ranks and their child processes are all stopped. Only the process that watches the
-  // ranks stays awake. A shell is in state "D" if its child was stopped before exec.
+  // ranks is not stopped. A shell is in state "D" if its child was stopped before exec.
   EXPECT_TRUE(eventually([&] {
     int awake = 0;
     for (const pid_t pid : command.marked()) {
@@ -157,7 +157,7 @@ TEST(LauncherSignals, GrandchildrenDieWithASuccessfulWorld) {
 }
 
 TEST(LauncherSignals, IgnoredSignalsStayIgnored) {
-  // This is what nohup does.
+  // nohup ignores SIGHUP in the same way.
   signal(SIGHUP, SIG_IGN);
   Command command(run(1, "echo ready; sleep 600"));
   signal(SIGHUP, SIG_DFL);

@@ -1,4 +1,4 @@
-// Tests that communicators need neither descriptors nor threads of their own.
+// Tests that a new communicator needs no new descriptors or threads.
 
 #include <cstdio>
 #include <sstream>
@@ -55,8 +55,8 @@ TEST(ManyCommunicators, ShareThreadsAndDescriptors) { expect_cheap(4, 1000, true
 TEST(ManyCommunicators, ShareConnections) { expect_cheap(4, 1000, false, {{"TUTTI_TRANSPORTS", "tcp"}}); }
 
 TEST(ManyCommunicators, ThatDoNotFitIntoTheRoomExchangeMessages) {
-  // Shared memory may use at most a quarter of the file size limit. Here, a few communicators need more than
-  // that.
+  // Shared memory may use at most a quarter of the file size limit. In this test, a few
+  // communicators already need more than that.
   Process run(
       {"sh", "-c",
        "ulimit -f 65536; exec " + bin + "/tutti run -n 4 -- " + bin + "/tests/many_communicators 100"});

@@ -54,15 +54,16 @@ TEST(ManyRanks, SocketsAndThreadsAreBounded) {
   EXPECT_EQ(reports, ranks);
   std::printf("%d ranks: at most %d sockets (%d at rank 0), %d other descriptors and %d threads per rank\n",
               ranks, most_sockets, sockets_of_leader, most_descriptors, most_threads);
-  EXPECT_LE(most_threads, 4);  // the program's own, the driver's, the control plane's, and `tutti debug`'s
+  // These are the threads of the program, of the driver, of the control plane and of `tutti debug`.
+  EXPECT_LE(most_threads, 4);
   constexpr int doublings = 6;
-  // A rank does not have connections to every other rank. Each doubling of the world adds only a few
-  // connections, for messages and for the control plane. A rank also has one socket for each rank of its
-  // host, through which it wakes that rank.
+  // A rank is not connected to every other rank. Each doubling of the world adds only a few
+  // connections, for messages and for the control plane. A rank also has one socket for each rank
+  // of its host, to wake that rank.
   EXPECT_LE(most_sockets, ranks + 6 * doublings + 7);
   EXPECT_LE(sockets_of_leader,
             2 * ranks + 6 * doublings + 7);  // and a connection from each rank for the shared segment
-  // Each rank holds one descriptor for each neighbour's process.
+  // Each rank also holds a descriptor for the process of each of its neighbours.
   EXPECT_LE(most_descriptors, 2 * doublings + 18);
 }
 

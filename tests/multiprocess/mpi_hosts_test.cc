@@ -1,5 +1,5 @@
-// Tests that ranks meet on two hosts under Open MPI's mpirun and MPICH's mpiexec without settings. The hosts
-// are network namespaces, which the launchers reach by ssh.
+// Tests that ranks on two hosts meet under Open MPI's mpirun and MPICH's mpiexec without settings.
+// The hosts are network namespaces that the launchers reach by ssh.
 #include <fstream>
 #include <string>
 #include <type_traits>
@@ -25,9 +25,9 @@ class LauncherOnHosts {
   virtual ~LauncherOnHosts() = default;
   virtual std::string program() const = 0;
   virtual std::string package() const = 0;
-  // Returns the options of the launcher by which it reaches the hosts, and starts two ranks on each.
+  // Returns the options that let the launcher reach the hosts and start two ranks on each host.
   virtual Words options(const SshHosts& hosts) const = 0;
-  // Returns what the error says if rank 3 never comes.
+  // Returns a text that the error must contain if rank 3 never arrives.
   virtual std::string absence() const = 0;
 };
 
@@ -99,6 +99,12 @@ TYPED_TEST(OnTwoHosts, RanksMeetWithoutSettings) {
   Process job(this->start({"-n", "4", pmi_rank, "2"}));
   EXPECT_EQ(job.wait(), 0) << job.report();
   EXPECT_EQ(job.out(), sum_on(4) + sum_on(4) + "stayed\n") << job.report();
+}
+
+TYPED_TEST(OnTwoHosts, RanksMeetThroughMpi) {
+  Process job(this->start({"-n", "4", TUTTI_BIN_DIR "/tests/mpi_meeting_rank", "second", "2"}));
+  EXPECT_EQ(job.wait(), 0) << job.report();
+  EXPECT_EQ(job.out(), sum_on(4) + sum_on(4)) << job.report();
 }
 
 TYPED_TEST(OnTwoHosts, ARankThatDoesNotComeEndsInAnError) {

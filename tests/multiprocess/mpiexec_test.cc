@@ -1,5 +1,5 @@
-// Tests that ranks meet under MPICH's mpiexec without settings: rank 0 passes its session to the others
-// through PMI-1.
+// Tests that ranks meet under MPICH's mpiexec without settings. Rank 0 passes its session to the
+// other ranks through PMI-1, the interface of mpiexec.
 #include <string>
 #include <vector>
 
@@ -33,8 +33,8 @@ TEST_F(Mpiexec, RanksMeetWithoutSettings) {
   }
 }
 
-// Both addresses belong to this host. But mpiexec treats them as two hosts: it runs one of its own processes
-// for each, and connects these processes over TCP.
+// Both addresses belong to this host, but mpiexec treats them as two hosts. It runs one of its own
+// processes for each address, and connects these processes over TCP.
 TEST_F(Mpiexec, RanksOfSeveralHostsMeet) {
   Process job(
       {mpiexec, "-launcher", "fork", "-hosts", "127.0.0.1,127.0.0.2", "-ppn", "2", "-n", "4", pmi_rank, "2"});
@@ -42,14 +42,14 @@ TEST_F(Mpiexec, RanksOfSeveralHostsMeet) {
   EXPECT_EQ(job.out(), sum_on(4) + sum_on(4) + "stayed\n") << job.report();
 }
 
-// mpiexec would kill rank 0 if the others ended without a goodbye.
+// mpiexec would kill rank 0 if the other ranks ended without a goodbye.
 TEST_F(Mpiexec, RanksMeetAgainAndLeaveOneAfterTheOther) {
   Process job({mpiexec, "-n", "3", pmi_rank, "3"});
   EXPECT_EQ(job.wait(), 0) << job.report();
   EXPECT_EQ(job.out(), sum_on(3) + sum_on(3) + sum_on(3) + "stayed\n") << job.report();
 }
 
-// Encryption needs a token. Here, only the session holds one.
+// Encryption needs a token, and only the session has one in this test.
 TEST_F(Mpiexec, TheSessionHoldsAToken) {
   Process job({mpiexec, "-n", "3", pmi_rank, "1"}, {{"TUTTI_TLS", "1"}, {"TUTTI_TRANSPORTS", "tcp"}});
   EXPECT_EQ(job.wait(), 0) << job.report();
@@ -84,7 +84,8 @@ TEST_F(Mpiexec, TheUsersPlaceTakesPrecedence) {
   Process job(Words{mpiexec, "-n", "2"} + errors.rank(),
               {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}, {"TUTTI_TLS", "1"}});
   EXPECT_NE(job.wait(), 0) << job.report();
-  EXPECT_THAT(errors.text(), HasSubstr("TUTTI_TLS"));  // TLS needs a token, and only a session would have one
+  // TLS needs a token, but there is no session that has a token.
+  EXPECT_THAT(errors.text(), HasSubstr("TUTTI_TLS"));
 }
 
 }  // namespace

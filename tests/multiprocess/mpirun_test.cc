@@ -1,5 +1,6 @@
-// Tests that ranks meet under Open MPI's mpirun without settings: in a file if they are all on one host, and
-// through PMIx otherwise. mpi_hosts_test.cc tests this on two hosts.
+// Tests that ranks meet under Open MPI's mpirun without settings. They meet in a file if they are
+// all on one host, and otherwise through PMIx, the interface of mpirun. mpi_hosts_test.cc tests
+// meetings on two hosts.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -14,7 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// The ranks do not notice that they are all on one host, so they meet through PMIx.
+// Without this variable, the ranks do not know that they are all on one host, so they meet through
+// PMIx.
 const std::string on_some_host = "env -u OMPI_COMM_WORLD_LOCAL_SIZE ";
 const Words by_pmix = {"env", "-u", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 
@@ -26,7 +28,8 @@ class Mpirun : public testing::Test {
   }
 };
 
-// Returns the command that starts `ranks` processes, which may be more than this host has processors.
+// Returns the command that starts `ranks` processes. There may be more processes than processors on
+// this host.
 Words mpirun(int ranks) { return {"mpirun.openmpi", "--oversubscribe", "-n", std::to_string(ranks)}; }
 
 Process::Environment with(Process::Environment environment) {
@@ -53,18 +56,18 @@ TEST_F(Mpirun, RanksMeetThroughPmix) {
     expect_success(mpirun(ranks) + by_pmix + Words{pmi_rank, "1"}, sum_on(ranks) + "stayed\n");
 }
 
-// mpirun would kill rank 0 if the others ended without a goodbye.
+// mpirun would kill rank 0 if the other ranks ended without a goodbye.
 TEST_F(Mpirun, RanksMeetAgainAndLeaveOneAfterTheOther) {
   expect_success(mpirun(3) + by_pmix + Words{pmi_rank, "3"}, sum_on(3) + sum_on(3) + sum_on(3) + "stayed\n");
 }
 
-// Encryption needs a token. Here, only the session holds one.
+// Encryption needs a token, and only the session has one in this test.
 TEST_F(Mpirun, TheSessionHoldsAToken) {
   expect_success(mpirun(3) + by_pmix + Words{pmi_rank, "1"}, sum_on(3) + "stayed\n",
                  {{"TUTTI_TLS", "1"}, {"TUTTI_TRANSPORTS", "tcp"}});
 }
 
-// So a process that only reads the session cannot join.
+// A process that only reads the session must not be able to join.
 TEST_F(Mpirun, ARankNeedsTheKeyOfTheLauncherToo) {
   const Errors errors;
   const std::string command =
@@ -109,8 +112,8 @@ TEST_F(Mpirun, AnInterruptEndsTheWait) {
   EXPECT_THAT(errors.text(), HasSubstr("interrupted"));
 }
 
-// mpirun is stopped, so PMIx does not answer, and its first call would never return. mpirun itself does not
-// survive this, so the test does not wait for it.
+// mpirun is stopped, so PMIx does not answer. The first call of a PMIx function would never return. mpirun
+// does not survive this test, so the test does not wait for mpirun to end.
 TEST_F(Mpirun, ALauncherThatDoesNotAnswerEndsInAnError) {
   const Errors errors;
   const std::string rank = "OMPI_COMM_WORLD_SIZE=2 " + on_some_host + pmi_rank + " 1";
@@ -135,10 +138,11 @@ TEST_F(Mpirun, TheUsersPlaceTakesPrecedence) {
   Process job(mpirun(2) + errors.rank(),
               with({{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}, {"TUTTI_TLS", "1"}}));
   EXPECT_NE(job.wait(), 0) << job.report();
-  EXPECT_THAT(errors.text(), HasSubstr("TUTTI_TLS"));  // TLS needs a token, and only a session would have one
+  // TLS needs a token, but there is no session that has a token.
+  EXPECT_THAT(errors.text(), HasSubstr("TUTTI_TLS"));
 }
 
-// PMIx counts its users in a process, and says goodbye with the last one.
+// PMIx counts its users within a process, and disconnects from mpirun when the last user ends.
 TEST_F(Mpirun, AProgramMayUseMpiToo) {
   for (const std::string order : {"first", "second"}) {
     Process job(mpirun(3) + by_pmix + Words{TUTTI_BIN_DIR "/tests/mpi_rank", order}, with({}));

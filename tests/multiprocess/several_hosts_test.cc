@@ -19,7 +19,8 @@ namespace tutti::test {
 namespace {
 
 struct Traffic {
-  double two_level = 0;  // bytes that the busiest host sends, per byte of the vector
+  // The number of bytes that the busiest host sends for each byte of the vector, with each kind of algorithm.
+  double two_level = 0;
   double ring = 0;
 };
 
@@ -129,8 +130,9 @@ TEST(SeveralHosts, ARankThatAdvertisesLoopbackIsRefusedByAll) {
   }
 }
 
-// Costs that are assumed before anything is measured differ between hosts: here, because the ranks of the
-// second host are tied to one processor. Nevertheless all ranks must agree on how to agree.
+// The ranks assume costs before they measure any. The assumed costs differ between the hosts, because the
+// ranks of the second host are tied to one processor. All ranks must still choose the same algorithm when
+// they agree on costs.
 TEST(SeveralHosts, HostsWithDifferentProcessorsMeet) {
   const NetworkHosts network(2);
   if (!network.problem().empty()) GTEST_SKIP() << network.problem();

@@ -71,8 +71,8 @@ TEST(SharedMemory, CommunicatorsShareMemoryWithoutAnyDescriptor) {
   for (Process& process : ranks.processes) EXPECT_EQ(process.wait(), 0) << process.report();
 }
 
-// Rank 0 is the leader of the host's segment. The communicator of ranks 1 to 3, to which it does not belong,
-// learns of the loss, too.
+// Rank 0 leads the host's segment, and learns first of a loss. The communicator of ranks 1 to 3 does not
+// contain rank 0, but must also learn of the loss of rank 3.
 TEST(SharedMemory, AKilledRankIsNamedInACommunicatorWithoutTheLeader) {
   Ranks ranks(4, "others");
   ASSERT_TRUE(ranks.are_ready());
@@ -122,8 +122,8 @@ std::string both(const std::string& mode) {
 
 class Container : public testing::TestWithParam<const char*> {};
 
-// Docker gives containers 64 MB in /dev/shm, and some containers cannot use it at all. So shared memory must
-// work without it.
+// Docker gives containers 64 MB in /dev/shm, and some containers cannot use this folder at all. So shared
+// memory must work without it.
 TEST_P(Container, NeedsNoDevShm) {
   Process possible({"unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"});
   if (possible.wait() != 0) GTEST_SKIP() << "mount namespaces are not permitted here: " << possible.err();

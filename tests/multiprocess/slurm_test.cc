@@ -75,7 +75,7 @@ class SlurmTest : public testing::Test {
     }
     return condition();
   }
-  // Waits until so many processes on each node run the program.
+  // Waits until `count` processes on each node run the program.
   static bool await_processes(const std::string& program, std::size_t count) {
     return await([&] {
       return cluster().pids_of(program, 0).size() == count && cluster().pids_of(program, 1).size() == count;
@@ -125,7 +125,7 @@ class SlurmStepsWithMpi : public SlurmTest, public testing::WithParamInterface<s
 INSTANTIATE_TEST_SUITE_P(, SlurmStepsWithMpi, testing::Values("pmi2", "pmix"),
                          [](const auto& mpi) { return mpi.param; });
 
-// Only ranks that meet through Slurm's daemons have a token.
+// Ranks have a token only if they meet through Slurm's daemons.
 TEST_P(SlurmStepsWithMpi, AreOneWorldWithATokenOfItsOwn) {
   Process process = run({"srun", option(), "-n", "4", "./02_all_reduce"});
   expect_sums(process);
@@ -141,7 +141,7 @@ TEST_P(SlurmStepsWithMpi, MeetAgainWhereverRank0Is) {
   EXPECT_EQ(process.out(), "sum 6 of 4\nsum 6 of 4\nstayed\n") << process.report();
 }
 
-// The nodes of a step need not be the first ones of its job.
+// The nodes of a step need not be the first nodes of its job.
 TEST_P(SlurmStepsWithMpi, NeedNotBeginOnTheFirstNode) {
   Process process = run({"salloc", "-N", "2", "-n", "4", "srun", option(), "--nodes=1", "--relative=1", "-n",
                          "2", "tests/pmi_rank", "1"});
@@ -238,15 +238,16 @@ TEST_F(SlurmJobs, TuttiRunMayRunOnAnotherHost) {
   EXPECT_THAT(process.out(), AllOf(HasSubstr("rank 0 (host n02, "), HasSubstr("rank 1 (host n02, ")));
 }
 
-// With `LaunchParameters=use_interactive_step`, the shell of `salloc` runs on the first node, as this one
-// does.
+// The shell runs on the first node, like the shell of `salloc` with
+// `LaunchParameters=use_interactive_step`.
 TEST_F(SlurmJobs, TuttiRunFindsTheHostsInAShellOfSalloc) {
   Process process = run({"salloc", "-N", "2", "-n", "4", "srun", "--interactive", "--preserve-env", "sh",
                          "-c", "./tutti run ./02_all_reduce"});
   expect_sums(process);
 }
 
-// The launcher's srun would fail with some of these variables, and print nothing with others.
+// With some of these variables, the launcher's srun would fail. With other variables, srun's output would be
+// lost.
 TEST_F(SlurmJobs, AnAgentHasItsWholeHost) {
   const std::string variables =
       "export SLURM_CPU_BIND=map_cpu:0 SLURM_EXACT=1 SLURM_EXCLUSIVE=1 SLURM_LABELIO=1 SLURM_MEM_PER_CPU=1 "

@@ -1,4 +1,4 @@
-// Tests the hosts on which the tests of `tutti run` over several hosts rely.
+// Tests the hosts that the tests of `tutti run` on several hosts use.
 
 #include "tests/support/ssh_hosts.h"
 
@@ -16,7 +16,8 @@
 namespace tutti::test {
 namespace {
 
-// Returns the command that runs a shell's `line` on the host called `to`, by ssh from the host `from`.
+// Returns the command that logs in from the host `from` to the host named `to` by ssh, and runs a line of
+// shell there.
 std::vector<std::string> by_ssh(const SshHosts& hosts, int from, const std::string& to,
                                 const std::string& line, int connect_seconds = 60) {
   std::vector<std::string> words = hosts.ssh_options();
@@ -64,7 +65,8 @@ TEST(HostsOverSsh, KeepTheFolderOfACommand) {
   EXPECT_EQ(process.out(), "desk\n" + folder.path() + "\n");
 }
 
-// An established connection outlives a short cut, as on a real network. A new one cannot be made meanwhile.
+// An established connection survives a short interruption, as on a real network. New connections
+// fail during the interruption.
 TEST(HostsOverSsh, CanBeCutOffAndMended) {
   const SshHosts hosts(2);
   if (!hosts.problem().empty()) GTEST_SKIP() << hosts.problem();

@@ -3,7 +3,7 @@
 namespace tutti::test {
 namespace {
 
-// Mixes the bits of `x`. This is SplitMix64's finaliser.
+// Mixes the bits of `x`. The code is the last step of the random number generator SplitMix64.
 std::uint64_t scramble(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;

@@ -14,12 +14,13 @@ class Expressions {
   static constexpr Id undefined = 0;  // never written
   static constexpr Id wrong = 1;      // combines contributions that must not be combined
 
-  // A `Summary` has facts about a tree that can be read without walking over it.
+  // A `Summary` has facts about a tree, so that callers need not walk over the tree.
   struct Summary {
-    std::uint64_t element = 0;  // every contribution is this element of a rank's input
-    std::uint64_t ranks = 0;    // sum of one random number per contributing rank
-    std::uint32_t leaves = 0;   // contributions
-    std::int32_t first = -1;    // the ranks are [first, first + leaves) in this order; -1: another order
+    std::uint64_t element = 0;  // the index in the input that all contributions have in common
+    std::uint64_t ranks = 0;    // sum of one random number for each contributing rank
+    std::uint32_t leaves = 0;   // the number of contributions
+    // The contributing ranks are [first, first + leaves), in this order; -1 means another order.
+    std::int32_t first = -1;
     bool scaled = false;
     bool divided = false;
   };

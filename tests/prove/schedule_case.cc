@@ -29,7 +29,7 @@ ScheduleCase::ScheduleCase(CollectiveKind kind, int size, std::uint64_t count, i
   counts_.resize(p * p);
   for (std::size_t from = 0; from < p; ++from) {
     for (std::size_t to = 0; to < p; ++to) {
-      // In place, a rank's input and output must have the same length, which symmetric counts ensure.
+      // In place, a rank's input and output must have the same length, so the counts are symmetric.
       const std::size_t salt = pairs ? (in_place ? (from + to) * 5 : from * 3 + to * 5) : to * 7;
       counts_[from * p + to] = (salt + 3) % (2 * count + 1);
     }

@@ -15,8 +15,8 @@ namespace {
 
 using Id = Expressions::Id;
 
-// An `Execution` runs all ranks together with synchronous sends: a message moves only when both sides have
-// reached it.
+// An `Execution` runs all ranks together, and sends are synchronous. So a message moves only when
+// both its sender and its receiver have reached it.
 class Execution {
  public:
   Execution(const std::vector<Schedule>& schedules, const ScheduleCase& test, std::uint32_t seed)
@@ -106,7 +106,7 @@ class Execution {
     return error;
   }
 
-  // `from`: the step that sends the message.
+  // Carries out a step. If the step receives a message, `from` is the step that sends it.
   std::string carry_out(Ref ref, std::optional<Ref> from) {
     const Step& s = step(ref);
     Memory& memory = memories_[ref.rank];
@@ -151,7 +151,8 @@ class Execution {
   std::vector<Memory> memories_;
   std::vector<std::vector<std::uint32_t>> missing_;
   std::vector<Ref> eligible_;
-  std::unordered_map<std::uint64_t, Ref> posted_;  // sends and receives that wait for their other side
+  // Sends and receives that wait for the other side.
+  std::unordered_map<std::uint64_t, Ref> posted_;
   std::size_t total_ = 0;
   std::size_t done_ = 0;
   std::vector<std::vector<std::vector<bool>>> heard_;  // barrier: [rank][step][rank known to have come]

@@ -11,10 +11,11 @@ namespace tutti::test {
 // `ScheduleCase` is one collective as all ranks see it, with the counts that the _v kinds need.
 class ScheduleCase {
  public:
-  // `count` is as in Problem; the blocks of the _v kinds have 0 to 2 * count elements.
+  // `count` has the same meaning as in `Problem`. The blocks of the _v kinds have 0 to 2 * count
+  // elements.
   ScheduleCase(CollectiveKind kind, int size, std::uint64_t count, int root, bool in_place);
 
-  Problem base;  // may be changed, except for kind, size and counts; `rank` is ignored
+  Problem base;  // tests may change it, except for kind, size and counts; `rank` is ignored
 
   Problem at(int rank) const;
   // Returns a text such as "all_reduce p=3 count=7 root=0 in place".
@@ -31,8 +32,8 @@ class ScheduleCase {
   std::vector<std::vector<std::uint64_t>> input_counts_, output_counts_;  // [r]: as rank r passes them
 };
 
-// Proves an algorithm on one case, without a network and without data: every element is an expression over
-// (rank, element) contributions. Checks that
+// Proves an algorithm on one case, without a network and without data. Every element is an
+// expression over contributions, which are pairs (rank, element). Checks that
 //
 // clang-format off
 //   - every message is sent and received once, with the same length;
@@ -40,22 +41,24 @@ class ScheduleCase {
 //   - steps stay within their buffers and read nothing undefined, and the input and output of a step are either the same
 //     range or do not overlap;
 //   - if two steps conflict, the dependencies put one before the other, so timing never decides;
-//   - every rank ends with what the collective defines: each contribution once, and in rank order if the algorithm or
-//     the operation demands it; all_reduce has the same expression tree, hence the same bits, on every rank;
-//   - no rank changes its input (in place: the part of its buffer that is not output), and a barrier makes every rank
-//     hear of every other.
+//   - every rank ends with the result of the collective: each contribution once, and in rank order
+//     if the algorithm or the operation demands it; the result of all_reduce has the same
+//     expression tree on every rank, and so the same bits;
+//   - no rank changes its input (in place: the part of its buffer that is not output), and every
+//     rank learns in a barrier that every other rank has come.
 // clang-format on
 //
-// Returns what is wrong, or an empty text. For shared schedules see check_shared_schedules.
+// Returns a description of the error, or an empty text. For shared schedules, this function calls
+// `check_shared_schedules` instead.
 std::string check_algorithm(const Algorithm& algorithm, const ScheduleCase& test, const Tuning& tuning,
                             std::uint32_t seed);
 
-// Does the same for given schedules, one per rank.
+// Checks given schedules in the same way. There is one schedule for each rank.
 std::string check_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test, bool rank_order,
                             std::uint32_t seed);
 
-// Returns whether two schedules exchange messages with the same directions, peers, indices and lengths. If
-// they are shared schedules, returns whether they exchange the same signals.
+// Returns whether two schedules exchange messages with equal directions, peers, indices and
+// lengths. Shared schedules must exchange equal signals instead.
 bool same_messages(const Schedule& a, const Schedule& b);
 
 }  // namespace tutti::test

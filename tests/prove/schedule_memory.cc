@@ -23,8 +23,8 @@ bool overlap_badly(const Range& a, const Range& b) {
 
 namespace {
 
-// Returns what is wrong with the slices of each step. Each slice must lie in its buffer, and two slices of a
-// step must overlap exactly or not at all.
+// Returns an error in the slices of a step, or an empty text. Each slice must lie in its buffer.
+// Two slices of a step must be equal or must not overlap.
 std::string check_slices(const Schedule& schedule, const Memory& memory, int rank) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
@@ -44,7 +44,8 @@ std::string check_slices(const Schedule& schedule, const Memory& memory, int ran
   return {};
 }
 
-// `Order` has a row of bits for every step. The row marks the steps that complete before that step may start.
+// `Order` has a row of bits for every step. The row marks the steps that must complete before the
+// step may start.
 class Order {
  public:
   explicit Order(const Schedule& schedule)
@@ -65,8 +66,8 @@ class Order {
   std::vector<std::uint64_t> bits_;
 };
 
-// Goes through the steps in order, and remembers which step accessed each cell last. Returns what is wrong if
-// a step conflicts with an earlier one and does not depend on it.
+// Visits the steps in order, and remembers which step accessed each cell last. Returns an error if
+// a step conflicts with an earlier step but does not depend on it.
 std::string check_races(const Schedule& schedule, const Memory& memory, int rank) {
   const Order order(schedule);
   struct Cell {

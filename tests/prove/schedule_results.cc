@@ -17,7 +17,8 @@ class Results {
         rank_(rank),
         own_offset_(own_offset()) {}
 
-  // `first` is the memory of rank 0: every rank's all_reduce result must equal rank 0's.
+  // `first` is the memory of rank 0. It is needed because every rank's all_reduce must have the
+  // result of rank 0.
   std::string check_output(Memory& first);
 
  private:

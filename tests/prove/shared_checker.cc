@@ -67,7 +67,7 @@ class SharedExecution {
     while (!running_.empty()) {
       const std::size_t pick = random_() % running_.size();
       const std::size_t rank = running_[pick];
-      // The picked rank runs one step or many, at random.
+      // The picked rank runs a random number of steps.
       const std::uint32_t steps = 1 + random_() % (1u << random_() % 12);
       for (std::uint32_t i = 0; i < steps; ++i) {
         if (!walks_[rank].over() && !blocked(rank)) {
@@ -107,7 +107,7 @@ class SharedExecution {
     return peer < walks_.size() && clocks_.signals(peer) < step.index;
   }
 
-  // Carries out the rank's next step, and returns what is wrong with it.
+  // Carries out the rank's next step. Returns an error text, or an empty text.
   std::string carry_out(std::size_t rank) {
     const Step step = walks_[rank].step();
     switch (step.kind) {
@@ -190,7 +190,8 @@ class SharedExecution {
       const Id left = read(step.left, i, access, race);
       const Id right = step.right.count == 0 ? Expressions::undefined : read(step.right, i, access, race);
       const Id value = value_of(step, left, right, Expressions::undefined, expressions_);
-      // A wrong value often results from a race that is found only later. The race is then reported instead.
+      // A wrong value often results from a race that is found only later. So the value is only
+      // noted here, and a later race is reported instead.
       if (value <= Expressions::wrong && fault_.empty()) {
         fault_ = at(static_cast<int>(rank), walks_[rank].number(), fault(value, i));
       }
@@ -263,8 +264,8 @@ std::string check_windows(const std::vector<Schedule>& schedules, const Schedule
     return "the schedule uses more than the windows hold";
   for (const Schedule& schedule : schedules) {
     if (!schedule.shared) return "some ranks exchange messages";
-    // `window_count` decides whether an operation uses the windows or fits into the slots of the board, so it
-    // must be the same on all ranks.
+    // `window_count` must be equal on all ranks. It decides whether an operation uses the windows
+    // or fits into the slots of the board.
     if (schedule.window_count != used) return "ranks do not agree on how much of the windows they use";
   }
   return {};

@@ -8,17 +8,19 @@
 
 namespace tutti::test {
 
-// Proves shared schedules, one per rank, as `check_schedules` does for schedules of messages. Interleaves the
-// steps of all ranks in an order drawn from `seed`, in which some ranks run far ahead of others. Checks that
+// Proves shared schedules, one for each rank, as `check_schedules` does for schedules of messages.
+// Runs the steps of all ranks in an order drawn from `seed`, in which some ranks run far ahead of
+// others. Checks that
 //   - all ranks agree on how much of the windows they use, and the windows are that large;
 //   - slices lie in their buffers, overlap exactly or not at all, and belong to the rank itself, to a window,
 //     or to memory that a vote has found to be registered (`reach` in collectives/schedule/registered.h);
 //   - every awaited signal is given: no deadlock;
 //   - any two accesses to a cell, at least one of them a write, are ordered by signals: no race;
-//   - no rank touches another rank's registered memory once that other rank may have left the operation;
+//   - no rank accesses another rank's registered memory after that other rank may have left the
+//     operation;
 //   - the results are right, as for messages.
-// Does not require a signal after the last accesses: SharedExecutor itself decides when the next operation
-// may use the windows.
+// No signal has to follow the last accesses, since SharedExecutor itself decides when the next
+// operation may use the windows.
 std::string check_shared_schedules(const std::vector<Schedule>& schedules, const ScheduleCase& test,
                                    bool rank_order, std::uint32_t seed);
 

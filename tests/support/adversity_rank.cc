@@ -1,12 +1,13 @@
 // This is a program for the ranks of a test in a difficult environment: `adversity_rank MODE...`.
-//   alarms SECONDS      a timer interrupts system calls every millisecond; it starts before `init`
+//   alarms SECONDS      a timer interrupts system calls every millisecond; the timer starts before `init`
 //   workers             forks children while threads are at work; the children end in different ways
 //   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" at the Nth jump of the wall clock
 //   few DESCRIPTORS     may open only that many descriptors; the limit is set before `init`
 //   fork                forks while a communicator exists
-//   destroy HOW         drops communicators with operations in flight: from `main`, in `then` or in `abort`
-// Prints "ready" once all ranks have met (except in `few`), and "well" at the end. An error is printed to
-// stderr, and the exit status is then 1.
+//   destroy HOW         rank 0 destroys communicators with operations in flight; HOW is `main` (in `main`),
+//                       `then` (inside a callback) or `abort` (after ranks 0 and 1 have aborted)
+// The program prints "ready" once all ranks have met (except in `few`), and "well" at the end. If it fails,
+// it prints the error to stderr and exits with status 1.
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -43,8 +44,7 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-// Runs collectives of small and large sizes, so that some are sent as one message and others as many
-// messages.
+// Runs collectives of small and large sizes, so that some send one message and others send many.
 void compute(Communicator& comm, int round) {
   const int p = comm.size(), rank = comm.rank();
   for (const std::size_t count : {std::size_t{1}, round % 20 == 19 ? std::size_t{300'000} : 1000}) {
@@ -62,7 +62,7 @@ void compute(Communicator& comm, int round) {
 
 std::atomic<long> alarms{0};
 
-// Runs for at least `duration` seconds, and until each rank has had 200 alarms. (They are rare on a busy
+// Runs for at least `duration` seconds, and until each rank has had 200 alarms. (Alarms are rare on a busy
 // machine.)
 void storm(double duration) {
   constexpr long enough = 200;
@@ -119,7 +119,7 @@ void with_few_descriptors(rlim_t count) {
   for (int round = 0; round < 30; ++round) compute(comm, round);
 }
 
-// Tests that a child may not use its parent's communicator, but may make its own.
+// Tests that a child cannot use its parent's communicator, but can make its own.
 void child_of(Communicator& comm) {
   std::vector<float> data(1000);
   tutti::Work pending = comm.recv(data, 0, 77);
@@ -168,12 +168,13 @@ void forks() {
   compute(comm, 19);
 }
 
-// Destroys `comm` on rank 0, in one of several ways, while operations are in flight.
+// Destroys `comm` on rank 0 while operations are in flight. `how` selects one of several ways.
 void let_go(Communicator comm, const std::string& how) {
   std::vector<std::vector<float>> data(4, std::vector<float>(200'000, 1.0F));
   std::vector<tutti::Work> works;
   for (std::size_t i = 0; i < 3; ++i) works.push_back(comm.all_reduce(data[i], ReduceOp::sum));
-  works.push_back(comm.recv(data[3], (comm.rank() + 1) % comm.size(), 5));  // is never matched
+  // No rank ever sends the message for this receive.
+  works.push_back(comm.recv(data[3], (comm.rank() + 1) % comm.size(), 5));
   tutti::Work never = works.back();
   std::atomic<bool> gone{false};
   if (comm.rank() == 0 && how == "then") {
@@ -207,7 +208,8 @@ std::vector<Communicator> inherited;
 [[noreturn]] void worker(int kind) {
   alarm(120);  // kills a child that hangs
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  if (kind == 1) kind = 0;  // at exit, a sanitizer waits for threads that the child does not have
+  // At exit, a sanitizer would wait for threads that do not exist in the child.
+  if (kind == 1) kind = 0;
 #endif
   if (kind == 1) std::exit(0);  // destroys `inherited`
   if (kind == 2) {
@@ -238,8 +240,8 @@ void hurry(Communicator& comm, const std::atomic<bool>& stop) {
   }
 }
 
-// Forks while several other threads are working, so that children find unfinished work. One other thread
-// would not be enough: it hardly ever holds the lock that a child needs.
+// Forks while several other threads are working, so that children find unfinished work. A single
+// other thread would not be enough, since it would hardly ever hold the lock that a child needs.
 void forks_at_work() {
   constexpr int busy_threads = 3;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -261,7 +263,7 @@ void forks_at_work() {
     waitpid(child, &status, 0);
     if (status != 0) {
       std::fprintf(stderr, "child %d, of kind %d, ended with status %d\n", i, i % 3, status);
-      std::_Exit(1);  // skips destructors, since the other threads are at work
+      std::_Exit(1);  // skips destructors, since the other threads are still working
     }
   }
   stop = true;
@@ -278,7 +280,7 @@ void destroys(const std::string& how) {
     let_go(std::move(*comm.split(0)), how);
     compute(comm, round);
   }
-  // After these messages, rank 0 knows that the others have finished all rounds.
+  // These messages tell rank 0 that the other ranks have finished all rounds.
   char here = 1;
   for (int other = 1; other < comm.size(); ++other) {
     if (comm.rank() == other) comm.send(std::span(&here, 1), 0, 9).wait();

@@ -5,14 +5,15 @@
 
 namespace tutti::test {
 
-// Makes this process belong to another user; returns false if it lacks the right to.
+// Makes this process belong to another user. Returns false if it is not permitted to do so.
 inline bool become_another_user() {
   constexpr uid_t nobody = 65534;
   return setresuid(nobody, nobody, nobody) == 0;
 }
 
-// Runs `body` in a child process that belongs to another user. Returns the child's exit status, or -1 if it
-// ended in another way. The child must not use anything that the parent's threads may have locked.
+// Runs `body` in a child process that belongs to another user. Returns the child's exit status, or
+// -1 if the child ended in another way. `body` must not need a lock that one of the parent's
+// threads may hold.
 template <class Body>
 int as_another_user(const Body& body) {
   const pid_t child = fork();

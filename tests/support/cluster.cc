@@ -14,17 +14,49 @@
 #include "transport/shm/factory.h"
 #include "transport/tcp/factory.h"
 
+#ifdef TUTTI_TEST_VERBS
+#include "tests/verbs/tested_library.h"
+#include "transport/verbs/factory.h"
+#endif
+
 namespace tutti::test {
 
 namespace {
+
+#ifdef TUTTI_TEST_VERBS
+// Neighbouring ranks use different devices, as they would on different hosts.
+std::unique_ptr<Transport> make_verbs(int rank, const MessageLimits& limits) {
+  // The library is never destroyed, since the thread of a world that is ending may outlive the tests.
+  static const TestedLibrary& library = *new TestedLibrary;
+  verbs::Options options;
+  options.limits = limits;
+  options.functions = &library.functions();
+  options.settings.devices = rank % 2 == 0 ? "=rxe0" : "=rxe1";
+  return verbs::create(options).take();
+}
+#endif
 
 std::unique_ptr<Transport> make_transport(const std::string& name, const std::shared_ptr<inproc::Hub>& hub,
                                           int rank, const MessageLimits& limits) {
   if (name == "inproc") return inproc::create({.hub = hub, .rank = rank, .limits = limits});
   if (name == "late") return std::make_unique<LateTransport>(make_transport("inproc", hub, rank, limits), 10);
   if (name == "shm") return shm::create({.ring = 16 * 1024, .limits = limits}).take();
-  if (name == "tcp") return tcp::create({.limits = limits}).take();
+  if (name == "tcp") {
+    tcp::Options options;
+    options.limits = limits;
+    return tcp::create(options).take();
+  }
+#ifdef TUTTI_TEST_VERBS
+  if (name == "verbs") return make_verbs(rank, limits);
+#endif
   throw std::invalid_argument("no transport '" + name + "' is known to tests/support/cluster.cc");
+}
+
+std::vector<std::string> with_verbs(std::vector<std::string> names) {
+#ifdef TUTTI_TEST_VERBS
+  names.emplace_back("verbs");
+#endif
+  return names;
 }
 
 void connect_control(World& world, const std::vector<PeerInfo>& peers, std::unique_ptr<Liveness> control) {
@@ -43,6 +75,22 @@ void on_each(std::size_t count, Body body) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& all_transports() {
+  static const std::vector<std::string> names = with_verbs({"inproc", "tcp", "shared", "shm", "late"});
+  return names;
+}
+
+const std::vector<std::string>& writing_transports() {
+  static const std::vector<std::string> names = with_verbs({"inproc", "late"});
+  return names;
+}
+
+const std::vector<std::string>& all_connections() {
+  static const std::vector<std::string> names =
+      with_verbs({"inproc", "tcp", "shared", "shm", "late", "offload", "staged"});
+  return names;
+}
 
 Cluster::Cluster(int size, ClusterOptions options) {
   const bool offloaded = options.transport == "offload" || options.transport == "staged";
@@ -98,8 +146,9 @@ Cluster::Cluster(int size, ClusterOptions options) {
     world->part_of = options.part_of;
     if (control[i] != nullptr) connect_control(*world, peers, std::move(control[i]));
     communicators_[i] = create_communicator(world);
-    // The first call opens the session of the offload, so it blocks until all ranks make it. Many tests do
-    // not expect their first call to block, so this barrier is the first call.
+    // The first call opens the session of the offload, and blocks until all ranks have called. Many
+    // tests expect that their own first call does not block, so this barrier comes before all of
+    // their calls.
     if (offloaded) communicators_[i].barrier().wait();
   });
 }

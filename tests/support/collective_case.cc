@@ -20,7 +20,7 @@ std::uint64_t uneven(std::uint64_t count, int rank) {
 std::uint64_t uneven_pair(std::uint64_t count, int from, int to) { return uneven(count, from + 2 * to); }
 
 struct Layout {
-  std::vector<std::uint64_t> in_counts;  // one block per rank, or a single one
+  std::vector<std::uint64_t> in_counts;  // one block for each rank, or a single block
   std::vector<std::uint64_t> out_counts;
   bool has_in = true;
   bool has_out = true;
@@ -117,16 +117,16 @@ void fill_expected(const CollectiveCase& test, const Layout& layout, std::byte* 
     case Kind::all_to_all:
     case Kind::all_to_all_v:
       fill_input(test, to, 0, 0, n, size);
-      break;  // there is only one rank, so its input is the output
-    default:  // reductions; the result of a reduce_scatter is this rank's block of the whole vector
+      break;  // reached only if there is one rank, whose output equals its input
+    default:  // reductions; the output of a reduce_scatter is this rank's block
       fill_reduced(test, to, layout.in_counts.size() > 1 ? before(layout.in_counts, rank) : 0, n, size, size);
   }
 }
 
 constexpr std::byte guard{0xa5};
 
-// `Guarded` is memory with guard bytes on both sides. It lies in `given`, or is newly allocated if `given` is
-// empty.
+// `Guarded` is memory with guard bytes on both sides. It lies in `given`, or in new memory if
+// `given` is empty.
 class Guarded {
  public:
   Guarded(std::size_t bytes, std::span<std::byte> given) : own_(given.empty() ? bytes + 2 * case_guard : 0) {
@@ -196,8 +196,8 @@ std::size_t first_difference(const std::byte* data, const std::vector<std::byte>
                                   expected.begin());
 }
 
-// Returns the offset, in elements, of the rank's own block within the larger of its input and output. For an
-// all_gather, the output is the larger; for a reduce_scatter, the input is.
+// Returns the offset, in elements, of the rank's own block within the larger of its two buffers.
+// The larger buffer is the output of an all_gather, and the input of a reduce_scatter.
 std::uint64_t own_block(const CollectiveCase& test, const Layout& layout, int rank) {
   switch (test.kind) {
     case Kind::all_gather:

@@ -20,8 +20,8 @@ std::vector<ReduceOp> operations_for(const CollectiveCase& test) {
                                ReduceOp::bit_or, ReduceOp::bit_xor, ReduceOp::premultiplied_sum(2),
                                last_nonzero()};
   std::erase_if(all, [&](const ReduceOp& op) { return !op.supports(test.type); });
-  // An average over a prefix of the ranks would be divided by the world size. That is rarely wanted and hard
-  // to understand, so it is not tested.
+  // Averages are left out. In a scan, the average of a prefix of the ranks is the sum divided by
+  // the world size, and programs rarely want such results.
   if (test.kind == Kind::scan || test.kind == Kind::exscan) {
     std::erase_if(all, [](const ReduceOp& op) { return op.kind() == ReduceOp::Kind::avg; });
   }
@@ -68,8 +68,8 @@ std::vector<CollectiveCase> collective_matrix(int size) {
 
 std::vector<CollectiveCase> paired_matrix(int size) {
   std::vector<CollectiveCase> cases = collective_matrix(size);
-  // Every size gives another order. So different sizes test different combinations of three and more
-  // properties.
+  // Every size has a different order. So different sizes test different combinations of three or
+  // more properties.
   std::shuffle(cases.begin(), cases.end(), std::mt19937(static_cast<unsigned>(size)));
   std::set<std::tuple<std::size_t, std::uint64_t, std::size_t, std::uint64_t>> covered;
   std::erase_if(cases, [&](const CollectiveCase& test) {

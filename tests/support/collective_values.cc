@@ -62,7 +62,7 @@ void put(DataType type, std::byte* to, const double* values, std::size_t count) 
   });
 }
 
-// Returns the limit that all inputs stay below, so that their sum over all ranks is exact.
+// Returns the upper limit of all inputs. It is so small that the sum of the inputs over all ranks is exact.
 std::uint64_t value_range(DataType type) {
   switch (type) {
     case DataType::boolean:
@@ -135,7 +135,7 @@ void combine(const CollectiveCase& test, double* a, const double* b, std::size_t
   }
 }
 
-// Does the work of `fill_reduced` for at most `batch` elements.
+// Writes at most `batch` elements for `fill_reduced`.
 void put_reduced(const CollectiveCase& test, std::byte* to, std::uint64_t first, std::size_t count, int end,
                  int size) {
   const double factor = test.op.kind() == ReduceOp::Kind::premultiplied_sum ? test.op.factor() : 1;

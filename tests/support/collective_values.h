@@ -7,9 +7,9 @@
 
 namespace tutti::test {
 
-// These functions compute a case's elements, as bytes of its type. They compute many at once, since computing
-// them one by one would take longer under a sanitizer than the collectives themselves. Elements are numbered
-// consecutively across the blocks of an input.
+// These functions compute a case's elements as bytes of its type. They compute many elements at
+// once. Under a sanitizer, computing them one by one would take longer than the collectives
+// themselves. Elements are numbered consecutively across the blocks of an input.
 
 // Writes elements [first, first + count) of `rank`'s input.
 void fill_input(const CollectiveCase& test, std::byte* to, int rank, std::uint64_t first, std::uint64_t count,

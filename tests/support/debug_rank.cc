@@ -44,8 +44,8 @@ void late_to_split(Communicator& comm) {
   comm.split(0);
 }
 
-// The last rank's callback does not return. No rank sends before the callback is in place, so the receive
-// completes later and the driver's thread runs the callback.
+// The last rank's callback does not return. No rank sends before the callback has been set. So the
+// receive completes when the callback is already set, and the driver's thread runs the callback.
 void callback(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == comm.size() - 1) {
     comm.recv(data, 0, 1).then([](const tutti::Status&) { stay(); });
@@ -57,7 +57,7 @@ void callback(Communicator& comm, std::vector<float>& data) {
   late(comm, data);
 }
 
-// Each of the first two ranks waits for a message that the other would send only later.
+// Each of the first two ranks waits for a message from the other before it sends its own message.
 void circle(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() > 1) stay();
   tutti::Work work = comm.recv(data, 1 - comm.rank(), 7);
@@ -65,14 +65,14 @@ void circle(Communicator& comm, std::vector<float>& data) {
   work.wait();
 }
 
-// All ranks keep making the same calls, so nothing is wrong.
+// All ranks repeat the same calls, so there is no error.
 [[noreturn]] void busy(Communicator& comm, std::vector<float>& data) {
   issued();
   for (;;) comm.all_reduce(data, ReduceOp::sum).wait();
 }
 
-// The first rank makes a different call. The others may learn of this while they are still in their previous
-// call (the barrier in `run`).
+// The first rank makes a different call. The other ranks may learn of this while they are still in
+// their previous call (the barrier in `run`).
 void mismatch(Communicator& comm, std::vector<float>& data) {
   if (comm.rank() == 0) {
     comm.broadcast(data, 0).wait();
@@ -93,7 +93,7 @@ void forked_child(Communicator& comm) {
   std::printf("child ended with %d\n", status);
 }
 
-// Makes every kind of call that a trace shows. Then ends in one of several ways.
+// Makes every kind of call that a trace shows. `mode` then says how the program ends.
 void work(Communicator& comm, std::vector<float>& data, const std::string& mode) {
   tutti::Work first = comm.all_reduce(data, ReduceOp::sum);
   comm.broadcast(data, 0).wait();
@@ -104,7 +104,7 @@ void work(Communicator& comm, std::vector<float>& data, const std::string& mode)
   if (comm.rank() == 1) comm.recv(data, 0, 5).wait();
   comm.split(tutti::no_color);
   if (mode == "work") return;
-  std::this_thread::sleep_for(std::chrono::seconds(4));  // the trace is written meanwhile
+  std::this_thread::sleep_for(std::chrono::seconds(4));  // the trace is written during this time
   if (mode == "abort") std::abort();
   std::_Exit(0);
 }

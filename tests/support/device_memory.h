@@ -10,7 +10,7 @@
 
 namespace tutti::test {
 
-// `DeviceMemory` is memory of a CUDA device, of a real one or of the fake's. Its functions throw
+// `DeviceMemory` is memory of a CUDA device, either a real device or the fake. Its functions throw
 // `Error` if the driver reports an error.
 class DeviceMemory {
  public:
@@ -24,7 +24,8 @@ class DeviceMemory {
   // Returns the device's address of the memory, which the host must not access.
   std::byte* data() const;
   Memory memory() const { return Memory::cuda(device_->number()); }
-  // These copy to or from the byte at `offset`. They return when the copy has been made.
+  // `write` copies to the memory, and `read` copies from it. Both begin at the byte `offset`, and return
+  // after the copy.
   void write(std::size_t offset, std::span<const std::byte> from) const;
   void read(std::size_t offset, std::span<std::byte> to) const;
 

@@ -1,12 +1,14 @@
-// This is a program for ranks whose buffers are in memory of CUDA devices: `device_rank MODE [DRIVER]`. The
-// ranks use the devices in turn. DRIVER is the file of the CUDA driver for the program's own calls.
-//   sum          an all_reduce of ones; prints "sum VALUE"
-//   loop         one all_reduce after the other until one fails; then the survivors call shrink and print
-//                "shrunk SIZE 0 0" and "sum VALUE"
-//   kinds        every collective with one type and one operation; prints "right COUNT", or what is wrong
-//   collectives  the same with every pair of kind, type, operation and count; and with large vectors
-// Prints "ready" after the first all_reduce. A failure makes it print "failed NANOSECONDS CODE MESSAGE", with
-// the time on the monotonic clock.
+// This is a program for ranks whose buffers are in memory of CUDA devices: `device_rank MODE [DRIVER]`. Rank
+// R uses device R modulo the number of devices. DRIVER is the file of the CUDA driver that the program itself
+// calls. After a first all_reduce, the program prints "ready". The mode decides what follows:
+//   sum          makes an all_reduce of ones; prints "sum VALUE"
+//   loop         makes one all_reduce after the other until one fails; the survivors then call shrink and
+//                print "shrunk SIZE 0 0" and "sum VALUE"
+//   kinds        calls every collective with float32 and `sum`; prints "right COUNT", or what is wrong
+//   collectives  calls the cases of `paired_matrix` whose results are exact, and each collective with a large
+//                vector; prints the same as `kinds`
+// If a call fails, the program prints "failed NANOSECONDS CODE MESSAGE", with the time on the monotonic
+// clock.
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -84,8 +86,9 @@ void loop(tutti::Communicator& comm, Ones& ones) {
   say_sum(shrunk.communicator, ones);
 }
 
-// A `Mirror` carries out the calls of cases in the memory of a device. The device has a copy of the host's
-// memory for cases, guard bytes included, so writing beyond a buffer there is noticed, too.
+// A `Mirror` carries out the calls of cases in the memory of a device. The device has a copy of the
+// host's memory for cases, including the guard bytes. So a write beyond a buffer of the device is
+// also noticed.
 class Mirror {
  public:
   Mirror(const tutti::cuda::Api& api, int device, std::size_t bytes)
@@ -122,8 +125,8 @@ class Mirror {
   const DeviceMemory device_;
 };
 
-// NCCL multiplies floating-point numbers by 1/p before it adds them, so its average over p ranks is exact
-// only for some p.
+// Returns whether the case's result is exact. NCCL multiplies floating-point numbers by 1/p before it adds
+// them, so its average over p ranks is exact only for some p.
 bool is_exact(const CollectiveCase& test, int size) {
   return test.op.kind() != ReduceOp::Kind::avg || !tutti::is_floating(test.type) || (size & (size - 1)) == 0;
 }
@@ -173,9 +176,10 @@ int work(tutti::Communicator& comm, const std::string& mode, const tutti::cuda::
   return 0;
 }
 
-// If an exception destroyed the communicator, the other ranks would learn only that this rank has left.
+// Catches exceptions while the communicator still exists. Otherwise an exception would destroy the
+// communicator, and the other ranks would learn only that this rank has left.
 int run(const std::string& mode, const tutti::cuda::Api& api) {
-  // CUDA is initialized first, since NCCL gets reductions of fp8 only then.
+  // CUDA must be initialized before NCCL, since NCCL would otherwise have no reductions of fp8.
   const int devices = tutti::test::count_devices(api);
   tutti::Communicator comm = tutti::init();
   try {
@@ -189,7 +193,7 @@ int run(const std::string& mode, const tutti::cuda::Api& api) {
 }  // namespace
 
 int main(int count, char** words) {
-  // NCCL lets ranks share a device only if it takes them for ranks on different hosts.
+  // NCCL lets ranks share a device only if it believes that they run on different hosts.
   setenv("NCCL_HOSTID", std::to_string(getpid()).c_str(), 0);
   try {
     const auto driver = tutti::cuda::load(count > 2 ? words[2] : "");

@@ -224,7 +224,7 @@ Outcome cuMemAlloc_v2(Address* address, std::size_t bytes) {
   FAKE_CUDA_FORBID_IN_CAPTURES();
   FAKE_CUDA_REQUIRE(FakeMachine::current() != nullptr, invalid_context);
   FAKE_CUDA_REQUIRE(bytes != 0, invalid_value);
-  *address = machine().memory.allocate(bytes);
+  *address = machine().memory.allocate(bytes, FakeMachine::current()->device);
   return *address == 0 ? tutti::test::out_of_memory : success;
 }
 

@@ -67,6 +67,12 @@ FakeStream* FakeMachine::find(cuda::StreamHandle handle) {
   return stream.get();
 }
 
+int FakeMachine::device_of(cuda::StreamHandle handle) {
+  const std::lock_guard lock(mutex);
+  const FakeStream* const stream = find(handle);
+  return stream == nullptr ? -1 : stream->context->device;
+}
+
 void FakeMachine::add(FakeStream& stream, std::function<void()> work) {
   if (stream.capture_status != cuda::capture_status_none) return;
   ++stream.pieces;

@@ -47,45 +47,48 @@ struct FakeStream {
   int capture_status = cuda::capture_status_none;
   int capture_mode = 0;
   std::thread::id capturer;
-  std::atomic<int> pieces{0};  // of work that have not been done
+  std::atomic<int> pieces{0};  // pieces of work that have not been done
   ToyStream work;
 };
 
 struct FakeEvent {
   CUctx_st* context = nullptr;
-  std::shared_ptr<ToyEvent> last;  // the last recording; null: there was none
+  std::shared_ptr<ToyEvent> last;  // the last recording, or null if there was none
   bool captured = false;           // recorded while the stream was being captured
 };
 
-// A `FakeMachine` is the state of the fake CUDA in this process. `mutex` guards all members but the atomic
-// ones and `memory`.
+// A `FakeMachine` is the state of the fake CUDA in this process. `mutex` guards all members except
+// `memory` and the atomic members.
 class FakeMachine {
  public:
-  // Returns the machine of this process. It is never destroyed, since its threads may run until the end.
+  // Returns the machine of this process. The machine is never destroyed, since its threads may run until the
+  // end.
   static FakeMachine& the();
 
-  // Most functions of the driver call this first. Returns ok, or the error that the function must return at
-  // once.
+  // Most functions of the driver call `enter` first. It returns ok, or the error that the function must
+  // return at once.
   cuda::Outcome enter(const char* function);
-  // Functions that must not be called during a capture call this, too. If the capture modes of the calling
-  // thread and of a stream that is being captured forbid the call, this invalidates the capture and returns
-  // an error.
+  // Functions that may be forbidden during a capture also call `forbid_in_captures`. The capture modes of the
+  // calling thread and of a captured stream decide whether the call is forbidden. If it is, this function
+  // invalidates the capture and returns an error.
   cuda::Outcome forbid_in_captures();
   // Returns the context that is current to the calling thread, or null.
   static CUctx_st* current();
   // Returns a stream, or null. `mutex` must be held.
   FakeStream* find(cuda::StreamHandle handle);
+  // Returns the number of a stream's device, or -1 if there is no such stream. `mutex` must not be held.
+  int device_of(cuda::StreamHandle handle);
   // Adds work to a stream. A stream that is being captured does not execute it. `mutex` must be held.
   static void add(FakeStream& stream, std::function<void()> work);
-  // Waits for room, and does the same; `mutex` must not be held.
+  // Waits for room, and then adds work to the stream with this handle. `mutex` must not be held.
   cuda::Outcome add(cuda::StreamHandle handle, std::function<void()> work);
   // Waits until a stream has room for more work. `mutex` must not be held.
   void await_room(cuda::StreamHandle handle);
   // Waits until a stream has done its work.
   cuda::Outcome synchronise(cuda::StreamHandle handle);
   cuda::Outcome copy(cuda::Address to, cuda::Address from, std::size_t bytes);
-  // Ends the default streams. If the devices are broken, also waits for the streams that have been destroyed:
-  // their work is skipped only as long as the devices are broken.
+  // Ends the default streams. If the devices are broken, this function also waits for destroyed
+  // streams, because their work is skipped only as long as the devices are broken.
   void end_streams();
   // Waits as long as copies are held.
   void await_copies() const;
@@ -109,17 +112,18 @@ class FakeMachine {
     int calls_before = 0;
     cuda::Outcome error = cuda::success;
   };
-  std::map<std::string, Failure> failures;  // by function
+  std::map<std::string, Failure> failures;  // the key is the name of the function
   FakeMemory memory;
-  // A copy holds `copying` (shared), so that no copy is under way once the devices are broken.
+  // Each copy holds `copying` (shared), and `fake_cuda_break` holds it alone. So no copy is running after the
+  // devices have been broken.
   std::shared_mutex copying;
   std::atomic<cuda::Outcome> broken{cuda::success};
   std::atomic<unsigned> copy_microseconds{0};
   std::atomic<bool> holds_copies{false};
-  std::atomic<int> room_of_streams{0};       // 0: without a limit
-  std::atomic<bool> has_failed_push{false};  // a context could not be made current
+  std::atomic<int> room_of_streams{0};       // 0 means no limit
+  std::atomic<bool> has_failed_push{false};  // a call could not make a context current
   std::atomic<int> waiting_for_room{0};
-  std::atomic<int> ending_streams{0};  // that have been destroyed, but may still work
+  std::atomic<int> ending_streams{0};  // destroyed streams that may still be working
   std::atomic<int> copies{0};
   std::atomic<int> synchronisations{0};
 
@@ -129,8 +133,8 @@ class FakeMachine {
 
 }  // namespace tutti::test
 
-// Most functions of the driver begin with the first of these macros. Each macro makes the function return at
-// once if there is an error.
+// Most functions of the driver begin with the first of these macros. Each macro makes the function
+// return at once after an error.
 #define FAKE_CUDA_ENTER()                                                                  \
   if (const tutti::cuda::Outcome failed = tutti::test::FakeMachine::the().enter(__func__); \
       failed != tutti::cuda::success)                                                      \

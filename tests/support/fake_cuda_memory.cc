@@ -18,9 +18,9 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * 
 
 }  // namespace
 
-// The memory has two mappings. The first one cannot be accessed; its address is the device's. The second one
-// is the fake's own.
-std::uint64_t FakeMemory::allocate(std::size_t bytes) {
+// The memory has two mappings. The first mapping has the device's address, and cannot be accessed.
+// The fake itself uses the second mapping.
+std::uint64_t FakeMemory::allocate(std::size_t bytes, int device) {
   const std::size_t length = whole_pages(bytes);
   const int file = memfd_create("fake_cuda", MFD_CLOEXEC);
   if (file < 0) return 0;
@@ -35,7 +35,7 @@ std::uint64_t FakeMemory::allocate(std::size_t bytes) {
     std::memset(inside, 0xa5, bytes);  // a device does not clear memory
     const std::lock_guard lock(mutex_);
     const auto address = std::bit_cast<std::uint64_t>(outside);
-    device_[address] = {bytes, static_cast<std::byte*>(inside)};
+    device_[address] = {bytes, static_cast<std::byte*>(inside), device};
     return address;
   }
   if (outside != MAP_FAILED) munmap(outside, length);
@@ -76,9 +76,12 @@ std::byte* FakeMemory::view(std::uint64_t address, std::size_t bytes) {
   return block->second.bytes - offset < bytes ? nullptr : block->second.view + offset;
 }
 
-bool FakeMemory::is_of_device(std::uint64_t address) {
+bool FakeMemory::is_of_device(std::uint64_t address) { return device_of(address) >= 0; }
+
+int FakeMemory::device_of(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
-  return find(device_, address) != device_.end();
+  const auto block = find(device_, address);
+  return block == device_.end() ? -1 : block->second.device;
 }
 
 bool FakeMemory::is_pinned(std::uint64_t address) {

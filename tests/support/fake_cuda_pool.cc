@@ -10,14 +10,16 @@ using tutti::cuda::StreamHandle;
 using tutti::cuda::success;
 using tutti::test::FakeMachine;
 
-// Memory that is allocated, set and freed in the order of a stream, and what the driver knows about an
+// These functions allocate, set and free memory in the order of a stream, and return facts about an
 // address.
 extern "C" {
 
-Outcome cuMemAllocAsync(Address* address, std::size_t bytes, StreamHandle) {
+Outcome cuMemAllocAsync(Address* address, std::size_t bytes, StreamHandle stream) {
   FAKE_CUDA_ENTER();
   FAKE_CUDA_REQUIRE(bytes != 0, invalid_value);
-  *address = FakeMachine::the().memory.allocate(bytes);
+  const int device = FakeMachine::the().device_of(stream);
+  FAKE_CUDA_REQUIRE(device >= 0, invalid_handle);
+  *address = FakeMachine::the().memory.allocate(bytes, device);
   return *address == 0 ? tutti::test::out_of_memory : success;
 }
 
@@ -37,9 +39,14 @@ Outcome cuMemsetD8Async(Address to, unsigned char value, std::size_t bytes, Stre
 
 Outcome cuPointerGetAttribute(void* value, int attribute, Address address) {
   FAKE_CUDA_ENTER();
-  const bool known = attribute == tutti::cuda::attribute_memory_type;
-  FAKE_CUDA_REQUIRE(known && FakeMachine::the().memory.is_of_device(address), invalid_value);
-  *static_cast<unsigned*>(value) = tutti::cuda::memory_type_device;
+  const int device = FakeMachine::the().memory.device_of(address);
+  FAKE_CUDA_REQUIRE(device >= 0, invalid_value);
+  if (attribute == tutti::cuda::attribute_device_ordinal) {
+    *static_cast<int*>(value) = device;
+  } else {
+    FAKE_CUDA_REQUIRE(attribute == tutti::cuda::attribute_memory_type, invalid_value);
+    *static_cast<unsigned*>(value) = tutti::cuda::memory_type_device;
+  }
   return success;
 }
 

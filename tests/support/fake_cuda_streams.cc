@@ -39,7 +39,7 @@ Outcome cuStreamCreate(StreamHandle* handle, unsigned) {
   return success;
 }
 
-// Returns at once. The stream does the rest of its work later.
+// This function returns at once. The stream does the rest of its work later.
 Outcome cuStreamDestroy_v2(StreamHandle handle) {
   const std::lock_guard lock(machine().mutex);
   auto stream = machine().streams.extract(handle);
@@ -55,6 +55,15 @@ Outcome cuStreamDestroy_v2(StreamHandle handle) {
 Outcome cuStreamSynchronize(StreamHandle stream) {
   FAKE_CUDA_ENTER();
   return machine().synchronise(stream);
+}
+
+Outcome cuStreamGetCtx(StreamHandle handle, CUctx_st** context) {
+  FAKE_CUDA_ENTER();
+  const std::lock_guard lock(machine().mutex);
+  const FakeStream* const stream = machine().find(handle);
+  FAKE_CUDA_REQUIRE(stream != nullptr, invalid_handle);
+  *context = stream->context;
+  return success;
 }
 
 Outcome cuStreamWaitEvent(StreamHandle handle, EventHandle event, unsigned) {

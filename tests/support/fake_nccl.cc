@@ -40,7 +40,7 @@ constexpr Outcome invalid_argument = 4;
 constexpr Outcome invalid_usage = 5;
 constexpr Op first_operation = 5;  // built-in operations have smaller numbers
 
-// `Group` is what the calling thread has asked for since its first ncclGroupStart.
+// `Group` holds the calls that the calling thread has made since its first ncclGroupStart.
 struct Group {
   int depth = 0;
   Outcome error = success;
@@ -69,8 +69,9 @@ std::byte* host(const void* address, std::size_t bytes) {
   return static_cast<std::byte*>(fake_cuda_host_address(std::bit_cast<std::uint64_t>(address), bytes));
 }
 
-// Adds a call to the calling thread's group. `describe` adds the steps of the call to the communicator's
-// work. It returns false if a buffer is not memory of a device, and then the call fails.
+// Adds a call to the calling thread's group. `describe` adds the steps of the call to the
+// communicator's work. If a buffer is not memory of a device, `describe` returns false, and the
+// call fails.
 template <typename Describe>
 Outcome add(Comm comm, StreamHandle stream, Describe describe) {
   ncclGroupStart();
@@ -96,11 +97,12 @@ FakeWork::Reduction reduction(const ncclComm& comm, Type type, Op op) {
   return {type, tutti::nccl::sum, comm.operations[static_cast<std::size_t>(op - first_operation)].factor};
 }
 
-// Puts the work into the stream. If CUDA refuses it, the communicator has an error. `mutex` of the
-// communicator must be held.
+// Puts the work into the stream. The communicator gets an error if CUDA refuses the work. The
+// communicator's `mutex` must be held.
 void launch(Comm comm, StreamHandle stream, const std::shared_ptr<FakeWork>& work) {
   std::erase_if(comm->launched, [](const std::shared_ptr<FakeWork>& each) { return each->over(); });
   comm->launched.push_back(work);
+  if (fake_nccl().takes_turns) work->take_turn();
   const auto run = [](void* data) { static_cast<FakeWork*>(data)->run(); };
   if (cuLaunchHostFunc(stream, run, work.get()) == tutti::cuda::success) return;
   comm->launched.pop_back();
@@ -112,8 +114,8 @@ bool device_works() {
   return cuCtxGetDevice(&device) == tutti::cuda::success;
 }
 
-// Returns whether a stream may still do work of the communicator. After an error, a device begins nothing
-// more.
+// Returns whether a stream may still do work of the communicator. A device begins no more work
+// after an error.
 bool is_busy(ncclComm& comm) {
   const bool works = device_works();
   const std::lock_guard lock(comm.mutex);
@@ -128,7 +130,7 @@ void end(Comm comm) {
   if (device_works()) {
     delete comm;
   } else {
-    // A stream may be about to begin some work after all, so the communicator continues to exist.
+    // A stream may still begin some work at this moment, so the communicator is never destroyed.
     static std::mutex mutex;
     static auto& kept = *new std::vector<Comm>;
     const std::lock_guard lock(mutex);
@@ -206,7 +208,7 @@ Outcome ncclCommGetAsyncError(Comm comm, Outcome* error) {
   return success;
 }
 
-// The communicator is in progress until all ranks have called this function.
+// The communicator stays in progress until all ranks have called this function.
 Outcome ncclCommFinalize(Comm comm) {
   if (const Outcome usable = check(*comm); usable != success) return usable;
   const std::lock_guard lock(comm->mutex);
@@ -363,6 +365,9 @@ Outcome ncclCommRegister(Comm comm, void* memory, std::size_t bytes, void** hand
   if (const Outcome usable = check(*comm); usable != success) return usable;
   auto* const first = static_cast<std::byte*>(memory);
   if (host(memory, bytes) == nullptr) return invalid_argument;
+  int device = -1;
+  cuPointerGetAttribute(&device, tutti::cuda::attribute_device_ordinal, std::bit_cast<std::uint64_t>(memory));
+  if (device != comm->device) ++fake_nccl().foreign_registrations;
   const std::lock_guard lock(comm->mutex);
   const auto overlaps = [&](const auto& known) {
     return known.first < first + bytes && first < known.first + known.second;

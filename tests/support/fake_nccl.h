@@ -4,16 +4,17 @@
 
 #include "transport/nccl/api.h"
 
-// The fake NCCL is a shared library that has the functions of NCCL which tutti uses. Its path is in the macro
-// TUTTI_FAKE_NCCL. It computes real results in the memory of the fake CUDA, in the order of streams, between
-// threads of one process or between processes. Calls that differ hang, as with NCCL, but nobody notices if
-// some ranks ask for a sum and others for a maximum. Using a communicator while it is in progress is an
-// error, and so are using it while its device is not current, and registering memory with it twice.
+// The fake NCCL is a shared library with the functions of NCCL that tutti uses. The macro TUTTI_FAKE_NCCL
+// holds its path. The fake computes real results in the memory of the fake CUDA, in the order of streams. The
+// ranks are threads of one process, or separate processes. Calls that differ between ranks hang, as with
+// NCCL. But the fake does not notice if some ranks call a sum and others a maximum. The fake refuses a call
+// on a communicator that is in progress or whose device is not current. It also refuses to register the same
+// memory with a communicator twice.
 
-// A `FakeNcclFault` happens on one rank, in one of its calls of collectives. Each communicator counts its
-// calls from 0.
+// A `FakeNcclFault` happens on one rank, in one of its collective calls. Each communicator counts these calls
+// from 0.
 struct FakeNcclFault {
-  std::atomic<int> rank{-1};  // -1: on no rank
+  std::atomic<int> rank{-1};  // -1 means no rank
   std::atomic<int> call{0};
   std::atomic<int> outcome{3};  // ncclInternalError
 };
@@ -21,21 +22,25 @@ struct FakeNcclFault {
 // These members control the fake. Any thread may set them.
 struct FakeNccl {
   std::atomic<int> version{22705};
-  std::atomic<int> init_queries{1};       // a communicator is in progress for at least this many queries
-  std::atomic<int> launch_queries{1};     // a group is in progress for this many queries, as with new NCCLs
+  std::atomic<int> init_queries{1};       // a new communicator is in progress for at least this many queries
+  std::atomic<int> launch_queries{1};     // a group is in progress for this many queries
   std::atomic<bool> abort_blocks{false};  // as long as this is true, ncclCommAbort does not return
+  // If this is true, a device carries out one group at a time, in the order in which the groups were put into
+  // streams. So groups of two communicators never end if two ranks put them into streams in different orders.
+  std::atomic<bool> takes_turns{false};
   std::atomic<bool> lacks_memory{false};  // ncclMemAlloc fails, although the device may have memory
   FakeNcclFault refusal;                  // the call returns the outcome
   FakeNcclFault failure;                  // the call never ends, and queries return the outcome
   FakeNcclFault hang;                     // the call never ends
-  // These count.
-  std::atomic<int> communicators{0};  // that exist
-  std::atomic<int> initialized{0};    // communicators that were made
+  // These members are counters.
+  std::atomic<int> communicators{0};  // existing communicators
+  std::atomic<int> initialized{0};    // communicators that have been made, destroyed ones included
   std::atomic<int> aborting{0};       // calls of ncclCommAbort that have not returned
   std::atomic<int> calls{0};
-  std::atomic<int> registrations{0};  // that exist
-  std::atomic<int> memories{0};       // of ncclMemAlloc that exist
-  std::atomic<int> operations{0};     // premultiplied sums that exist
+  std::atomic<int> registrations{0};          // existing registrations
+  std::atomic<int> foreign_registrations{0};  // registrations of another device's memory
+  std::atomic<int> memories{0};               // existing allocations of ncclMemAlloc
+  std::atomic<int> operations{0};             // existing premultiplied sums
 };
 FakeNccl& fake_nccl();
 // Gives all members their initial values. No communicator may exist.

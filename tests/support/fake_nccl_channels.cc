@@ -20,7 +20,7 @@ using Header = std::array<std::uint64_t, 2>;  // the tag and the length of a mes
 
 }  // namespace
 
-// The memory is zero at first, which is the right beginning for all members.
+// The shared memory is zero at first, which is the right initial value of all members.
 struct FakeChannels::Ring {
   static constexpr std::uint64_t capacity = 16 * 1024;
   std::atomic<std::uint64_t> written;
@@ -70,7 +70,8 @@ FakeChannels::Ring& FakeChannels::ring(int from, int to) { return (&memory_->fir
 void FakeChannels::move(std::vector<FakeTransfer>& transfers, const std::atomic<bool>& gives_up) {
   const auto is_over = [](const FakeTransfer& each) { return each.done == sizeof(Header) + each.bytes; };
   while (!gives_up) {
-    std::set<std::pair<int, bool>> busy;  // peers and directions whose first message has not ended
+    std::set<std::pair<int, bool>>
+        busy;  // peers and directions with an unfinished message; later messages must wait for it
     bool any = false;
     for (FakeTransfer& transfer : transfers) {
       if (is_over(transfer) || busy.contains({transfer.peer, transfer.sends})) continue;
@@ -82,7 +83,8 @@ void FakeChannels::move(std::vector<FakeTransfer>& transfers, const std::atomic<
   }
 }
 
-// In a ring, each message begins at a multiple of the size of a header. So headers never wrap.
+// Each message in a ring begins at a multiple of the size of a header. So headers never wrap
+// around.
 bool FakeChannels::advance(FakeTransfer& transfer) {
   Header header = {transfer.tag, transfer.bytes};
   Ring& ring = transfer.sends ? this->ring(rank_, transfer.peer) : this->ring(transfer.peer, rank_);

@@ -8,8 +8,8 @@
 
 namespace tutti::test {
 
-// A `FakeTransfer` is a message of the fake NCCL. Both ranks describe it; if their descriptions differ, it
-// never ends.
+// A `FakeTransfer` is a message of the fake NCCL. Its sender and its receiver both describe it. The
+// message never ends if the two descriptions differ.
 struct FakeTransfer {
   bool sends = false;
   int peer = 0;
@@ -31,17 +31,17 @@ class FakeChannels {
   bool usable() const { return memory_ != nullptr; }
   // Returns whether all ranks have opened the shared memory.
   bool complete();
-  // Tells the other ranks that this one leaves.
+  // Tells the other ranks that this rank leaves.
   void leave();
   bool all_leave() const;
-  // Moves all messages at the same time, those between the same ranks in order. Ends early if `gives_up`
-  // becomes true.
+  // Moves all messages at the same time. Messages between the same ranks keep their order. Ends
+  // early if `gives_up` becomes true.
   void move(std::vector<FakeTransfer>& transfers, const std::atomic<bool>& gives_up);
 
  private:
   struct Ring;
   struct Shared;
-  // Moves a part of the message, and returns whether anything moved.
+  // Moves a part of the message. Returns whether any bytes moved.
   bool advance(FakeTransfer& transfer);
   Ring& ring(int from, int to);
   std::size_t total_bytes() const;

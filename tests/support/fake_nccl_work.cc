@@ -2,7 +2,10 @@
 
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "core/reduce.h"
@@ -11,7 +14,8 @@ namespace tutti::test {
 
 namespace {
 
-// Tags of messages. A sum and a maximum have the same tag, since NCCL does not notice that they differ.
+// These are tags of messages. A sum and a maximum have the same tag, since NCCL does not notice
+// that they differ.
 constexpr std::uint64_t reduces = 1 << 16;
 constexpr std::uint64_t copies = 2 << 16;
 
@@ -26,6 +30,18 @@ ReduceOp op_of(nccl::Op op) {
     default:
       return ReduceOp::sum;
   }
+}
+
+// `Turns` holds the order in which the groups of each device take their turns.
+struct Turns {
+  std::mutex mutex;
+  int last = 0;
+  std::map<int, std::set<int>> open;  // turns that have not ended, by device
+};
+
+Turns& turns() {
+  static auto& all = *new Turns;
+  return all;
 }
 
 using Elements = std::vector<std::vector<std::byte>>;  // by rank
@@ -69,7 +85,7 @@ void FakeWork::copy_to_all(const std::byte* in, std::byte* out, std::uint64_t by
   receive(out, bytes, root, tag);
 }
 
-// Every rank sends a copy of its input to the root, which combines them in the order of ranks.
+// Every rank sends a copy of its input to the root, which combines the inputs in the order of ranks.
 void FakeWork::reduce(const std::byte* in, std::byte* out, std::uint64_t count, const Reduction& how,
                       int root) {
   const DataType type = type_of(how.type);
@@ -90,10 +106,32 @@ void FakeWork::reduce(const std::byte* in, std::byte* out, std::uint64_t count, 
   after_.emplace_back([=] { fold(*inputs, out, count, type, how.op); });
 }
 
+void FakeWork::take_turn() {
+  const std::lock_guard lock(turns().mutex);
+  turn_ = ++turns().last;
+  turns().open[comm_.device].insert(turn_);
+}
+
+void FakeWork::await_turn() const {
+  const auto is_first = [this] {
+    const std::lock_guard lock(turns().mutex);
+    return *turns().open[comm_.device].begin() == turn_;
+  };
+  while (turn_ != 0 && !is_first() && !comm_.aborted)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+void FakeWork::end_turn() const {
+  const std::lock_guard lock(turns().mutex);
+  turns().open[comm_.device].erase(turn_);
+}
+
 void FakeWork::run() {
   begun_ = true;
+  await_turn();
   while (hangs_ && !comm_.aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  // On a broken device, an abort does not wait for work that has not begun yet.
+  // ncclCommAbort does not wait for this work if the device is broken and the work has not begun. So the
+  // buffers may no longer exist after an abort.
   for (const auto& step : before_) {
     if (!comm_.aborted) step();
   }
@@ -101,6 +139,7 @@ void FakeWork::run() {
   for (const auto& step : after_) {
     if (!comm_.aborted) step();
   }
+  end_turn();
   over_ = true;
 }
 

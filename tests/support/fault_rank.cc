@@ -1,20 +1,21 @@
-// This is a program for ranks of a test in which something fails: `fault_rank [shrink LEFT LEAST] MODE...`.
-//   loop KIND COUNT   one collective after the other until one fails
-//   idle              makes no calls, and reads the communicator's status until it is an error
-//   split KIND COUNT  as `loop`, on communicators that each have half of the ranks
-//   compute SECONDS   all but rank 0 wait in a barrier while rank 0 computes; then all leave
-//   late WHO          rank WHO makes no call; the others soon call all_reduce, with a timeout of 2 s
-//   leave WHO         rank WHO leaves while the others are in an all_reduce
-//   differ WHAT [WHO] rank WHO (default: the last) makes a different call, or calls in another order
-//   hasty WHO         as `late`, but rank 0 aborts while it asks which rank is late; afterwards, each rank
-//                     prints "rested MILLISECONDS", the processor time that it used in half a second
+// This is a program for the ranks of tests of failures: `fault_rank [shrink LEFT LEAST] MODE...`.
+//   loop KIND COUNT    makes one collective after the other until one fails
+//   idle               makes no calls, and reads the communicator's status until it is an error
+//   split KIND COUNT   like `loop`, on communicators that each have half of the ranks
+//   compute SECONDS    all ranks except rank 0 wait in a barrier while rank 0 computes; then all leave
+//   late WHO           rank WHO makes no call; the others soon call all_reduce, with a timeout of 2 s
+//   leave WHO          rank WHO leaves while the others are in an all_reduce
+//   differ WHAT [WHO]  rank WHO (default: the last) makes a different call, or calls in another order
+//   hasty WHO          like `late`, but rank 0 aborts while it asks which rank is late; afterwards, each
+//                      rank prints "rested MILLISECONDS", the processor time that it used in half a second
 //   again WHO SECONDS  all ranks call shrink until it does not time out; rank WHO begins SECONDS later
-//   part [SPLITS]     all ranks split SPLITS times, call shrink, and leave as soon as it returns
-//   abort WHO         rank WHO aborts from another thread while all are blocked
-// With `shrink`, the survivors of a loss call shrink(LEAST) and repeat the mode, until at most LEFT are left.
-// Prints "ready" when all ranks have met. A failure, even before that, makes it print "failed NANOSECONDS
-// CODE MESSAGE". NANOSECONDS is the time, on the monotonic clock, at which this rank learned of the failure.
-// Without `shrink`, a failure of the mode also makes it print "peer RANK": the rank that the failure blames.
+//   part [SPLITS]      all ranks split SPLITS times, call shrink, and leave as soon as it returns
+//   abort WHO          rank WHO aborts from another thread while all are blocked
+// With `shrink`, the survivors of a loss call shrink(LEAST) and repeat the mode, until at most LEFT
+// ranks are left. The program prints "ready" when all ranks have met. A failure makes it print
+// "failed NANOSECONDS CODE MESSAGE", even before "ready". NANOSECONDS is the time on the monotonic
+// clock at which this rank learned of the failure. Without `shrink`, a failure of the mode also
+// makes the program print "peer RANK", the rank that the failure blames.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -123,7 +124,7 @@ void differ(Communicator& comm, const std::string& what, int who) {
       works.push_back(first != odd ? comm.all_reduce(data, ReduceOp::sum) : comm.all_gather(data));
     for (tutti::Work& work : works) work.wait();
   } else if (what == "way") {
-    // An all_to_all_v always sends messages; a barrier uses shared memory if there is any.
+    // An all_to_all_v always sends messages. A barrier uses shared memory if there is any.
     std::vector<std::uint64_t> counts(static_cast<std::size_t>(comm.size()), 1);
     std::vector<float> in(counts.size()), out(counts.size());
     odd ? comm.all_to_all_v(in, counts, out, counts).wait() : comm.barrier().wait();
@@ -134,7 +135,8 @@ void differ(Communicator& comm, const std::string& what, int who) {
 void hasty(Communicator& comm, int who) {
   using std::chrono::milliseconds;
   std::vector<float> data(1000);
-  std::this_thread::sleep_for(milliseconds(comm.rank() == who ? 10'000 : 200));  // by then, `who` is stopped
+  // When the other ranks wake up, the test has already stopped rank `who`.
+  std::this_thread::sleep_for(milliseconds(comm.rank() == who ? 10'000 : 200));
   std::thread other([&] {
     std::this_thread::sleep_for(milliseconds(150));
     if (comm.rank() == 0) comm.abort("enough");
@@ -163,7 +165,7 @@ void again(Communicator& comm, int who, int seconds) {
   }
 }
 
-// Repeats the mode's calls until something fails.
+// Repeats the mode's calls until a call fails.
 void use(Communicator& comm, const std::vector<std::string>& words) {
   const std::string& mode = words.at(0);
   if (mode == "loop" || mode == "split") {
@@ -185,19 +187,20 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
     std::vector<float> data(1000);
     while (comm.rank() == std::stoi(words.at(1)) && comm.status().ok())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // by then, all ranks are ready or stopped
+    // At the end of this pause, every rank is ready or has been stopped.
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
     comm.all_reduce(data, ReduceOp::sum, {.timeout = std::chrono::seconds(2)}).wait();
   }
   if (mode == "hasty") hasty(comm, std::stoi(words.at(1)));
   if (mode == "again") again(comm, std::stoi(words.at(1)), std::stoi(words.at(2)));
   if (mode == "part") {
-    // Every second split makes no communicator, but it uses up a context number. So the numbers of the
-    // contexts that are closed later have gaps.
+    // Every second split makes no communicator, but still takes a context number. So the numbers of
+    // the contexts that are closed later have gaps.
     const int splits = words.size() > 1 ? std::stoi(words.at(1)) : 0;
     for (int i = 0; i < splits; ++i) comm.split(i % 2 == 0 ? 0 : tutti::no_color);
-    // A rank that calls shrink ends the operations of the other ranks, so all ranks first wait until the
-    // splits have ended everywhere. Rank 2 waits longest, so that the leader of the shrink asks it to join
-    // before it has called shrink.
+    // A call of shrink ends the operations of the other ranks. So all ranks first wait until all
+    // splits have ended. Rank 2 waits longest, so that the leader of the shrink asks rank 2 to join
+    // before rank 2 has called shrink.
     if (splits > 0) std::this_thread::sleep_for(std::chrono::seconds(comm.rank() == 2 ? 4 : 2));
     const tutti::Shrunk shrunk = comm.shrink(1);
     return say("shrunk " + std::to_string(shrunk.communicator.size()) + " 0 0");
@@ -216,7 +219,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
       say("aborting " + std::to_string(now()));
       comm.abort("enough");
     });
-    // Each rank waits only for its last operation: a receive that the next rank will never match.
+    // Each rank waits only for its last operation: a receive for which the next rank never sends a message.
     std::vector<int> data(1);
     const Work never = comm.recv(data, (comm.rank() + 1) % comm.size(), 77);
     Work waiting = never;
@@ -254,8 +257,8 @@ struct Plan {
   int least = 0;
 };
 
-// Repeats the mode's calls. After each loss of a rank, shrinks the communicator and repeats them again, until
-// at most `plan.left` ranks are left.
+// Repeats the mode's calls. Shrinks the communicator after each loss of a rank, and continues with
+// the survivors until at most `plan.left` ranks are left.
 void survive(Communicator comm, const Plan& plan, const std::vector<std::string>& words) {
   std::string shrunk_to;
   for (;;) {

@@ -15,7 +15,7 @@ class FaultyChannel final : public ChannelWrapper {
   ~FaultyChannel() override { transport_.forget(*this); }
 
   Deadline held_until() const { return held_.empty() ? Deadline::never() : held_until_; }
-  // Carries out a fault that is due; returns whether there was one.
+  // Carries out a fault that is due. Returns whether a fault was due.
   bool poll();
 
   void send(SendOp& op) override;
@@ -57,8 +57,8 @@ void FaultyChannel::send(SendOp& op) {
   inner().send(op);
 }
 
-// Breaks the channel. `send` may call this function: a real transport may also notice in `send` that its
-// connection is broken.
+// Breaks the channel. `send` may call this function, since a real transport may also notice a
+// broken connection in `send`.
 void FaultyChannel::break_off(Code code, const std::string& why) {
   TransportOwner& owner = transport_.owner();
   const Status status(code, owner.peer(peer()).describe() + ": " + why, peer());

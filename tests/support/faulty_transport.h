@@ -14,14 +14,15 @@ struct TransportFault {
   enum class Kind : std::uint8_t {
     none,
     drop,      // message `at` counts as sent, but never leaves
-    delay,     // message `at`, and those queued behind it, leave after `pause`
+    delay,     // message `at` and the messages queued behind it leave after `pause`
     truncate,  // message `at` is announced and sent with half of its bytes
     close,     // the channel breaks before message `at` is sent
-    cut,       // a channel breaks within a message, once it has sent `at` frames
+    cut,       // a channel breaks within a message, after it has sent `at` frames
     refuse,    // the channel to the receiver of message `at` cannot be made
   };
   Kind kind = Kind::none;
-  std::uint64_t at = 0;  // number of a message, counted over all peers; for `cut`, a number of frames
+  // The number of a message, counted over all peers; for `cut`, the number of frames.
+  std::uint64_t at = 0;
   std::chrono::milliseconds pause{20};
 };
 
@@ -32,7 +33,7 @@ class FaultyTransport final : public TransportWrapper {
       : TransportWrapper(std::move(inner)), fault_(fault) {}
 
   const TransportFault& fault() const { return fault_; }
-  // Counts one more message; returns true if this message gets the fault.
+  // Counts one more message. Returns whether this message gets the fault.
   bool is_it() { return count_++ == fault_.at; }
 
  private:

@@ -6,8 +6,8 @@
 
 namespace tutti::test {
 
-// Returns what other programs might send first to one of tutti's ports: text of known protocols, and random
-// bytes.
+// Returns first messages that other programs may send to one of tutti's ports: text of known
+// protocols, and random bytes.
 inline std::vector<std::string> greetings_of_others() {
   std::mt19937 random(3);
   std::vector<std::string> greetings = {

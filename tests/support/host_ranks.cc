@@ -1,5 +1,6 @@
 // This is a program for the ranks of a test with several hosts. It checks collectives with every algorithm
-// for several hosts. Then it prints how many bytes an all_reduce sends through this host's network card.
+// that is made for several hosts. Then it prints how many bytes an all_reduce sends through this host's
+// network card.
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -40,7 +41,8 @@ void expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error("wrong result: " + what);
 }
 
-// Checks collectives with integers, for which every order of combining gives the same result.
+// Checks collectives with integers, since integers give the same result for every order of the
+// operands.
 void check(Communicator& comm, std::size_t n, const std::string& algorithm) {
   const CallOptions leaders{.algorithm = algorithm.empty() ? "" : "leaders"};
   const CallOptions chosen{.algorithm = algorithm};

@@ -6,7 +6,7 @@
 
 namespace tutti::test {
 
-// Returns whether this host has an IPv6 loopback. It asks the kernel instead of the code under test, since a
+// Returns whether this host has an IPv6 loopback. It does not call the code under test, since a
 // failure of that code must not look like a host without IPv6.
 inline bool has_ipv6_loopback() {
   const int descriptor = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);

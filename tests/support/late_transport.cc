@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::chrono::microseconds wake_interval{20};
 
-// A `LateChannel` does not pass the caller's operations to the inner channel. It passes stand-ins, which use
-// the same memory. So the inner channel can continue with a message that the caller has cancelled.
+// A `LateChannel` does not pass the caller's operations to the inner channel. It passes
+// replacements that use the same memory. So the inner channel can continue with a message that the
+// caller has cancelled.
 class LateChannel final : public ChannelWrapper {
  public:
   LateChannel(int peer, std::unique_ptr<Channel> inner, LateTransport& transport)
@@ -33,8 +34,8 @@ class LateChannel final : public ChannelWrapper {
   void hand_over(Channel& to) override;
 
  private:
-  // `cancelled`: the caller has cancelled the operation. `taken_back`: this channel has also told the inner
-  // channel to cancel it, and the inner channel may end it later.
+  // `cancelled` means that the caller has cancelled the operation. `taken_back` means that the
+  // inner channel was also told to cancel it, and may end it later.
   enum class Stage : std::uint8_t { running, cancelled, taken_back, over };
   template <class Op>
   struct StandIn : Op {
@@ -97,7 +98,8 @@ RecvOp& LateChannel::stand_in(RecvOp& op) {
 
 void LateChannel::claim(Arrival& arrival, RecvOp& op) { inner().claim(arrival, stand_in(op)); }
 
-// The inner channel calls this function when it has ended an operation and no longer touches its memory.
+// The inner channel calls this function after it has ended an operation and no longer uses its
+// memory.
 template <class Op>
 void LateChannel::ended(Op& op, const Status& status) {
   auto& node = static_cast<StandIn<Op>&>(op);
@@ -139,7 +141,7 @@ bool LateChannel::poll(StandIns<Op>& all) {
   const auto is_due = [](const auto& node) {
     return (node.stage == Stage::cancelled || node.stage == Stage::over) && node.polls == 0;
   };
-  // `done` may change the list, so each search starts from the front.
+  // A call of `done` may change the list, so each search starts from the front.
   for (auto due = all.begin(); (due = std::find_if(all.begin(), all.end(), is_due)) != all.end();) {
     transport_.count_one_late();
     if (due->stage == Stage::over) {
@@ -200,8 +202,8 @@ std::unique_ptr<ChannelWrapper> LateTransport::wrap(int peer, std::unique_ptr<Ch
   return std::make_unique<LateChannel>(peer, std::move(inner), *this);
 }
 
-// Makes the arrival name the wrapper in place of the inner channel. A reused arrival already names the
-// wrapper.
+// Replaces the inner channel in the arrival by that channel's wrapper. A reused arrival already has
+// the wrapper.
 RecvOp* LateTransport::on_arrival(Arrival& arrival) {
   for (ChannelWrapper* each : channels()) {
     if (&each->inner() == arrival.channel) arrival.channel = each;

@@ -12,9 +12,9 @@
 namespace tutti::test {
 
 // A `LateTransport` wraps one rank's end of another transport. A message that fails or is cancelled does not
-// end at once. It ends later, as with a network card: after `polls` polls. A separate thread wakes the driver
-// for these polls. Until a cancelled message ends, the wrapped transport continues with it, so the message's
-// memory really is read and written.
+// end before `polls` further polls, as with a network card. A separate thread wakes the driver for these
+// polls. Until then the wrapped transport continues with a cancelled message, so it really reads and writes
+// the message's memory.
 class LateTransport final : public TransportWrapper {
  public:
   LateTransport(std::unique_ptr<Transport> inner, std::uint32_t polls)
@@ -27,7 +27,7 @@ class LateTransport final : public TransportWrapper {
   // Returns how many messages have ended late.
   std::uint64_t ended_late() const { return ended_late_; }
   void count_one_late() { ++ended_late_; }
-  // Makes the separate thread wake the driver again and again, until no channel has late messages.
+  // Makes the separate thread wake the driver repeatedly until no channel has late messages.
   void wake_until_quiet();
 
  private:
@@ -41,7 +41,7 @@ class LateTransport final : public TransportWrapper {
   std::uint64_t ended_late_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool wakes_ = false;  // under the mutex, as are the next two
+  bool wakes_ = false;  // the mutex guards this member and the next two
   bool stopping_ = false;
   Driver* woken_ = nullptr;
   std::thread thread_;

@@ -12,22 +12,22 @@
 
 namespace tutti::test {
 
-// A `LinkPeer` plays one end of the link between the launcher and an agent. It blocks. It sends nothing by
-// itself, so the other end finds it silent once the lease has passed.
+// A `LinkPeer` imitates one end of the link between the launcher and an agent. Its calls block. It sends no
+// signs of life, so the other end treats it as lost if the test sends nothing for the length of the lease.
 class LinkPeer {
  public:
   LinkPeer() = default;
-  // `connection` has passed its guard, if it has one.
+  // `connection` must have passed its guard, if it has one.
   explicit LinkPeer(meeting::Connection connection) : connection_(std::move(connection)) {}
 
   void send(const google::protobuf::MessageLite& record) { send_frame(record.SerializeAsString()); }
-  // Sends these bytes as a frame, whatever they are.
+  // Sends any bytes as a frame.
   void send_frame(std::string_view bytes);
   void close() { connection_.close(); }
 
  protected:
-  // Returns the next frame that is not empty, or nothing if the connection has ended. Gives up after a long
-  // time.
+  // Returns the next frame that is not empty. Returns nothing if the connection has ended, or if no frame
+  // arrives for a long time.
   std::optional<std::string> receive_frame();
 
  private:
@@ -35,13 +35,13 @@ class LinkPeer {
   std::string incoming_;
 };
 
-// These play an end that receives records of this type.
+// A `PlayedEnd` imitates an end that receives records of type `Record`.
 template <class Record>
 class PlayedEnd : public LinkPeer {
  public:
   using LinkPeer::LinkPeer;
 
-  // Returns the next record, or nothing if the connection has ended or what arrives is no record.
+  // Returns the next record, or nothing if the connection has ended or the frame is not a record.
   std::optional<Record> receive() {
     const std::optional<std::string> bytes = receive_frame();
     Record record;

@@ -1,7 +1,7 @@
 // This is a program for the ranks of a test: `many_communicators COUNT`. It makes COUNT communicators, half
 // of them by `split` and half by `group`. It keeps them all, and runs a collective on each. Then it prints
-// how many more threads and descriptors it holds than with one communicator, how many messages the
-// communicators have sent, and how long it took to make one of them on average.
+// how many more threads and descriptors it has than with one communicator. It also prints how many messages
+// this rank sends for one more collective on each communicator, and the average time to make a communicator.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -23,11 +23,11 @@ int entries(const char* folder) {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
-// Makes a communicator that leaves out one rank, or none. The rank that is left out gets a communicator of
-// its own. A different rank is left out each time. In each communicator, the member that has the most room
-// left hands out the memory, so the ranks take turns in this.
+// Makes a communicator of all ranks, or of all but one. The rank that is left out gets a separate
+// communicator. A different rank is left out each time. The rank with the most free room provides the shared
+// memory of a communicator, so the ranks take turns at providing it.
 tutti::Communicator make(tutti::Communicator& comm, int number) {
-  const int left_out = number % (comm.size() + 1);  // `comm.size()`: none
+  const int left_out = number % (comm.size() + 1);  // `comm.size()` means none
   if (number % 2 == 0) {
     auto part = comm.split(comm.rank() == left_out ? 1 : 0);
     return std::move(*part);

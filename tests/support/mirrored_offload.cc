@@ -15,7 +15,7 @@ namespace tutti::test {
 
 namespace {
 
-// `MirroredPeers` say that the call is on the memory of a device.
+// `MirroredPeers` wrap the peers of an offload, and report the memory of a device in place of host memory.
 class MirroredPeers final : public OffloadPeers {
  public:
   MirroredPeers(OffloadPeers& peers, int device) : peers_(peers), device_(device) {}
@@ -47,7 +47,8 @@ class Mirror : public OffloadCall {
     const auto out = std::bit_cast<std::uint64_t>(call.out.data);
     const std::size_t in_bytes = reads ? call.in.bytes() : 0;
     const std::size_t out_bytes = writes_ ? call.out.bytes() : 0;
-    // If the call is in place, the buffers keep their distance. Otherwise the output lies behind the input.
+    // If the call is in place, the copies of the two buffers are as far apart as the buffers themselves.
+    // Otherwise the copy of the output follows the copy of the input.
     const bool in_place = in < out + out_bytes && out < in + in_bytes;
     const std::uint64_t begin = std::min(in, out);
     const std::size_t in_offset = in_place ? in - begin : 0;
@@ -90,7 +91,8 @@ class MirroredSession final : public OffloadSession {
     const cuda::Device::Current current(*device_);
     std::vector<OffloadCall*> mirrors;
     for (OffloadCall* const call : calls)
-      mirrors.push_back(new Mirror(*call, rank_, device_->number()));  // deletes itself when it is done
+      // The mirror deletes itself at the end of the call.
+      mirrors.push_back(new Mirror(*call, rank_, device_->number()));
     session_->issue(mirrors);
   }
   void abort(const Status& why) override { session_->abort(why); }

@@ -13,11 +13,11 @@
 namespace tutti::test {
 
 // A `MirroredOffload` lets an offload for device memory carry out calls on host memory. So all tests of
-// collectives can run over it. It copies the elements of each call to the fake CUDA's device memory
-// (fake_cuda.h), passes the call on, and copies the result back before it reports the call.
+// collectives can also test such an offload. It copies the elements of each call to the fake CUDA's device
+// memory (fake_cuda.h), passes the call on, and copies the result back before it reports the call.
 class MirroredOffload final : public Offload {
  public:
-  // The calls of this rank are on one device.
+  // All calls of this rank use the device with number `device`.
   MirroredOffload(std::unique_ptr<Offload> offload, int device)
       : offload_(std::move(offload)), device_(device) {}
 
@@ -38,8 +38,8 @@ class MirroredOffload final : public Offload {
 // Returns a function that gives each rank a staged offload over the fake CUDA (see
 // `ClusterOptions::offloads`). A piece of a call has at most `piece_bytes` bytes.
 std::function<std::vector<std::unique_ptr<Offload>>(int rank)> staged_offloads(std::size_t piece_bytes);
-// Does the same for a `MirroredOffload` that passes all calls to a staged offload. The ranks are on two
-// devices in turn.
+// Returns a function that gives each rank a `MirroredOffload`, which passes all calls to a staged offload.
+// The ranks use two devices in turn.
 std::function<std::vector<std::unique_ptr<Offload>>(int rank)> mirrored_staged_offloads(
     std::size_t piece_bytes = 4096);
 

@@ -1,7 +1,7 @@
-// This is a program for the ranks of a test under Open MPI's mpirun that uses MPI as well as tutti: `mpi_rank
-// first` initializes MPI before tutti, `mpi_rank second` after it. The ranks add up their rank numbers and
-// pass MPI's barrier. Rank 0 prints "sum SUM of SIZE". MPI is found at run time. Without it, the program
-// prints "no MPI".
+// This is a program for the ranks of a test under Open MPI's mpirun. It uses both MPI and tutti.
+// `mpi_rank first` initializes MPI before tutti, and `mpi_rank second` initializes it after tutti.
+// The ranks add up their rank numbers and pass MPI's barrier. Rank 0 prints "sum SUM of SIZE". The
+// program loads MPI at run time. It prints "no MPI" if no MPI is installed.
 #include <cstdint>
 #include <cstdio>
 #include <exception>

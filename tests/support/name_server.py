@@ -1,7 +1,8 @@
 """A small DNS server for tests: name_server.py ADDRESS FILE
 
-The file has a name and its address on each line. It is read at each question, so names may be added at any time. Other names
-do not exist, and no name has an IPv6 address.
+Each line of the file has a name and its address. The server reads the file again for each question,
+so names may be added at any time. Names that are not in the file do not exist. No name has an IPv6
+address.
 """
 import socket
 import struct
@@ -14,7 +15,7 @@ SECONDS_TO_KEEP = 5
 
 
 def question(message):
-    """Returns the name that is asked for, the type of the record, and the end of the question."""
+    """Returns the name in the question, the type of the record, and the end of the question."""
     labels, at = [], 12
     while message[at]:
         labels.append(message[at + 1:at + 1 + message[at]].decode())

@@ -27,7 +27,7 @@ void ip(std::vector<std::string> words) {
 // Returns the name of the bridge's end of the cable that joins a host's card to the bridge.
 std::string port(int card, int host) { return "port" + std::to_string(card) + "." + std::to_string(host); }
 
-// A namespace is identified by the device and inode of any file that stands for it.
+// The device and inode of any file that stands for a namespace identify the namespace.
 using Identity = std::pair<dev_t, ino_t>;
 
 std::optional<Identity> identity(const std::string& path) {
@@ -68,7 +68,7 @@ NetworkHosts::~NetworkHosts() {
     kill_all(host);
     try {
       ip({"netns", "del", name(host)});
-    } catch (const std::exception&) {  // the constructor may not have come so far
+    } catch (const std::exception&) {  // the constructor may have failed before this step
     }
   }
 }
@@ -96,14 +96,15 @@ std::vector<pid_t> NetworkHosts::pids_in(int host) const {
   return pids;
 }
 
-// Takes the bridge's ends of a host's cables down or up. The host keeps its addresses and routes.
+// Turns the bridge's ends of a host's cables off or on. The host keeps its addresses and routes.
 void NetworkHosts::set_links(int host, const std::string& state) const {
   for (int card = 0; card < cards_; ++card) {
     ip({"-n", name(count_), "link", "set", port(card, host), state});
   }
 }
 
-// Kills the processes of a host until none is left, since each may have started another one meanwhile.
+// Kills the processes of a host until none is left. It tries repeatedly, since a process may start
+// another process in the meantime.
 void NetworkHosts::kill_all(int host) const {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (std::chrono::steady_clock::now() < end) {

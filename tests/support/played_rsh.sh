@@ -1,7 +1,8 @@
 #!/bin/sh
-# Plays a program like rsh, for tests of `tutti run --agent`: it runs the words on this machine, whatever host is
-# named. Like the script of the MPIJob operator, which calls `kubectl exec`, it traces its commands on stderr, gives the
-# words to one shell, and has no stdin for them.
+# This script imitates a program like rsh, for tests of `tutti run --agent`. It ignores the name of
+# the host, and runs the words on this machine. It behaves like the script of the MPIJob operator,
+# which calls `kubectl exec`. Like that script, it traces its commands on stderr, gives the words to
+# one shell, and provides no stdin.
 set -x
 shift
 exec sh -c "$*" <&-

@@ -15,8 +15,8 @@
 
 namespace tutti::test {
 
-// A `PmiLauncher` serves the protocol PMI-1 to a number of ranks, as MPICH's mpiexec does. A value that a
-// rank puts can be read after the next fence.
+// A `PmiLauncher` serves the protocol PMI-1 to several ranks, as MPICH's mpiexec does. After a rank
+// has put a value, other ranks can read this value only after the next fence.
 class PmiLauncher {
  public:
   explicit PmiLauncher(int ranks, std::size_t value_limit = 1024) : value_limit_(value_limit) {
@@ -29,7 +29,7 @@ class PmiLauncher {
   }
   // Returns the descriptor that mpiexec would pass to the rank in PMI_FD.
   int socket(int rank) const { return theirs_[static_cast<std::size_t>(rank)].get(); }
-  // Closes this process's copies of the ranks' ends, so that `serve` notices when a rank closes its own.
+  // Closes this process's copies of the ranks' ends, so that `serve` notices when a rank closes its own end.
   void hand_over() { theirs_.clear(); }
   // Serves until no rank is connected.
   void serve() {
@@ -57,7 +57,7 @@ class PmiLauncher {
       ours_[rank].reset();
       return;
     }
-    EXPECT_LE(got, 1024);  // Slurm takes no longer request
+    EXPECT_LE(got, 1024);  // Slurm does not accept a longer request
     std::string& line = received_[rank].append(bytes.data(), static_cast<std::size_t>(got));
     if (line.back() != '\n') return;
     answer(rank, line.substr(0, line.size() - 1));
@@ -95,7 +95,7 @@ class PmiLauncher {
   }
   void say(std::size_t rank, const std::string& answer) {
     const std::string line = "cmd=" + answer + "\n";
-    // The rank may have given up and closed its socket.
+    // The result is ignored, since the rank may have closed its socket.
     static_cast<void>(send(ours_[rank].get(), line.data(), line.size(), MSG_NOSIGNAL));
   }
   static std::string value_in(const std::string& line, const std::string& name) {

@@ -1,6 +1,8 @@
-"""Pods on this machine, for tests: each is a network namespace with its own name, address and files, as in Kubernetes.
+"""Makes pods on this machine, for tests. Each pod is a network namespace with its own name, address
+and files, as in Kubernetes.
 
-All processes in the pods end with the cluster, or with the test. Needs root, and a kernel that allows the namespaces.
+All processes in the pods end with the cluster, or with the test. Pods need root, and a kernel that
+allows the namespaces.
 """
 import os
 import shlex
@@ -19,7 +21,8 @@ DOMAIN = "default.svc.cluster.local"
 DEADLINE_SECONDS = 300
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# The first process of all namespaces. It collects orphans that have ended.
+# This program is the first process of the process ids' namespace that all pods share. It collects orphans
+# that have ended.
 FIRST_PROCESS = """
 import signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -28,8 +31,9 @@ while True:
     signal.pause()
 """
 
-# Gives a pod folders of its own, over those of this machine: FOLDER NAME PROGRAMS. Prints the number of the process that
-# holds the pod. The programs are in /usr/local/bin, as in the image.
+# This script gives a pod its own folders in place of this machine's folders. Its arguments are FOLDER NAME
+# PROGRAMS. It prints the id of the process that keeps the pod alive. The programs are in /usr/local/bin, as
+# in the image.
 MAKE_POD = r"""
 set -e
 mount -t tmpfs tmpfs "$1"
@@ -51,7 +55,7 @@ exec sleep infinity
 
 
 class Unavailable(Exception):
-    """There can be no pods on this machine. The text says why."""
+    """This machine cannot make pods. The text says why."""
 
 
 def eventually(condition, what):
@@ -65,7 +69,7 @@ def eventually(condition, what):
 
 
 class Running:
-    """A command that runs in a pod. Its output is kept in files."""
+    """Runs a command in a pod. Files hold its output."""
 
     def __init__(self, command, path):
         self.files = [Path(f"{path}.out"), Path(f"{path}.err")]
@@ -92,7 +96,7 @@ class Running:
 
 
 class Pod:
-    """A pod with one container. `environment` is what its processes get, besides PATH and HOME."""
+    """A pod has one container. Its processes get `environment`, PATH and HOME."""
 
     def __init__(self, cluster, name, number, subdomain, environment):
         self.cluster, self.name, self.address = cluster, name, f"{NETWORK}{number}"
@@ -123,7 +127,7 @@ class Pod:
         inside = ["nsenter", "-t", self._pid, "-n", "ip"]
         self.cluster.call(*inside, "addr", "add", f"{self.address}/24", "dev", "eth0")
         self.cluster.call(*inside, "link", "set", "eth0", "up")
-        # A container starts only once its pod has a network.
+        # A container starts only after its pod has got a network.
         eventually(lambda: "state forwarding" in self.cluster.call("ip", "-d", "link", "show", port), "a network")
 
     def _write_script(self, environment):
@@ -148,7 +152,8 @@ exec nsenter -t {self._pid} --net --uts --mount -- sh -c 'cd /home/tutti && exec
         return Running(self.command(words), self.cluster.folder / f"{self.name}.{self._count}")
 
     def processes(self):
-        """Returns the command line of each process in the pod, by its number outside."""
+        """Maps each process in the pod to its command line. The keys are the ids outside of the
+        pod."""
         found = {}
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -157,17 +162,18 @@ exec nsenter -t {self._pid} --net --uts --mount -- sh -c 'cd /home/tutti && exec
                 if os.stat(entry / "ns/net").st_ino == self.network:
                     found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except OSError:
-                pass  # it has just ended
+                pass  # the process has just ended
         return {pid: line for pid, line in found.items() if line and line != "sleep infinity "}
 
     def kill(self, text):
-        """Kills the first process whose command line contains `text`, once there is one."""
+        """Waits for a process whose command line contains `text`, and kills it."""
         pids = eventually(lambda: sorted(pid for pid, line in self.processes().items() if text in line), f"{text} in {self.name}")
         os.kill(pids[0], signal.SIGKILL)
 
 
 class Cluster:
-    """A network of pods, with a name server that knows a pod once it is published. Use it in a `with` statement.
+    """A network of pods with a name server, which knows only published pods. Use it in a `with`
+    statement.
 
     The pods have the programs of the folder `programs`. `folder` is an empty folder, which they share.
     """
@@ -197,7 +203,7 @@ class Cluster:
         return self
 
     def __exit__(self, *_):
-        self._holder.kill()  # with its first process, the kernel ends all others
+        self._holder.kill() # the kernel ends all processes when the first process ends
         for process in [self._holder, *self._started]:
             process.wait()
 
@@ -205,7 +211,7 @@ class Cluster:
         return ["nsenter", "-t", self._pid, "--net", "--mount", "--pid", "--", *words]
 
     def call(self, *words):
-        """Runs a command beside the pods, and returns what it prints."""
+        """Runs a command outside of the pods, and returns its output."""
         done = subprocess.run(self.command(words), capture_output=True, text=True)
         if done.returncode != 0:
             raise Unavailable(f"no pods: {shlex.join(words)}: {done.stderr.strip()}")
@@ -221,14 +227,15 @@ class Cluster:
         return Pod(self, name, self._pods + 1, subdomain, environment or {})
 
     def publish(self, pods):
-        """Makes the names of the pods known."""
+        """Makes the names of the pods known to the name server."""
         with open(self._names, "a") as names:
             names.writelines(f"{pod.host_name} {pod.address}\n" for pod in pods)
 
 
 @pytest.fixture
 def cluster(tmp_path):
-    """A cluster whose pods have tutti and the examples. Without one, the test is skipped."""
+    """Provides a cluster whose pods have tutti and the examples. Skips the test if no cluster can
+    be made."""
     if "LAUNCHER" not in os.environ:
         pytest.skip("LAUNCHER does not say where the command tutti is")
     try:

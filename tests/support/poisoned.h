@@ -9,8 +9,8 @@
 
 namespace tutti::test {
 
-// While a `Poisoned` exists, AddressSanitizer reports every access to its memory. Without AddressSanitizer, a
-// `Poisoned` does nothing.
+// A `Poisoned` makes AddressSanitizer report every access to its memory while the object exists. It has no
+// effect without AddressSanitizer.
 class Poisoned {
  public:
   explicit Poisoned(std::span<const std::byte> memory) : memory_(memory) {

@@ -34,8 +34,8 @@ constexpr std::chrono::milliseconds poll_interval{2};
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Returns whether this is a variable by which a launcher, or an outer test run, tells a program its place in
-// a job.
+// Returns whether launchers or outer test runs use this variable to tell a program its place in a
+// job.
 bool from_a_launcher(std::string_view name) {
   static constexpr std::array prefixes{"TUTTI_",          "OMPI_",  "PMI_",  "PMIX_",    "SLURM_",
                                        "JOB_COMPLETION_", "NODES_", "NODE_", "MPI_LOCAL"};
@@ -63,7 +63,7 @@ std::vector<std::string> child_environment(const Process::Environment& changes) 
   return result;
 }
 
-// Returns the lowest of the ports that the kernel hands out to processes that ask for any port.
+// Returns the lowest port that the kernel gives to a process that asks for any port.
 int first_ephemeral_port() {
   int first = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
@@ -124,7 +124,7 @@ Process::Process(const std::vector<std::string>& command, const Environment& env
     if (write(STDERR_FILENO, message.data(), message.size()) < 0) _exit(126);
     _exit(127);
   }
-  setpgid(pid_, pid_);  // both processes do this, so that a kill never misses the group
+  setpgid(pid_, pid_);  // both processes call this, so that a kill never misses the group
 }
 
 Process::~Process() {

@@ -15,16 +15,18 @@ namespace tutti::test {
 // This limit is long enough even for a sanitizer on a slow and busy machine.
 inline constexpr std::chrono::milliseconds ample = std::chrono::minutes(5);
 
-// A `Process` is a program that runs as a user would run it. It starts in its own process group. The
-// destructor kills what is left of that group, and the program dies with the test.
+// A `Process` is a running program, started as a user would start it. It has its own process group.
+// The destructor kills the remaining processes of that group, and the program dies with the test.
 class Process {
  public:
-  // These variables are added to the inherited environment. Those without a value are removed from it.
+  // These variables are added to the environment that the program inherits. A variable without a
+  // value is removed from that environment.
   using Environment = std::map<std::string, std::optional<std::string>>;
 
-  // `command[0]` is looked up in PATH unless it has a slash. Variables of launchers and of tutti are not
-  // inherited, so that a test does the same wherever it runs. `directory` is where the program runs; if
-  // empty, it runs where the test does. Throws std::runtime_error if nothing can be started.
+  // `command[0]` is looked up in PATH unless it has a slash. Variables of launchers and of tutti
+  // are not inherited, so that a test behaves alike on every machine. `directory` is the folder in
+  // which the program runs. An empty text means the folder of the test. Throws std::runtime_error
+  // if the program cannot be started.
   explicit Process(const std::vector<std::string>& command, const Environment& environment = {},
                    const std::string& directory = {});
   ~Process();
@@ -32,17 +34,18 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Returns the program's exit status, or 128 + n if signal n ended it; nothing if it still runs after
-  // `limit`.
+  // Returns the program's exit status, or 128 + n if signal n ended it. Returns nothing if it still
+  // runs after `limit`.
   std::optional<int> wait(std::chrono::milliseconds limit = ample);
-  // Signals only the program, not its children. Has no effect if the program has ended.
+  // Sends a signal to the program only, and not to its children. Has no effect if the program has
+  // ended.
   void signal(int number);
 
-  // Returns what the program has written to stdout so far.
+  // Returns the program's output on stdout so far.
   std::string out() const;
   std::string err() const;
-  // Waits until the program has written `text` to stdout. Returns false if the program ends, or `limit`
-  // passes, before that.
+  // Waits until the program has written `text` to stdout. Returns false if the program ends or
+  // `limit` passes first.
   bool wait_for_output(std::string_view text, std::chrono::milliseconds limit = ample);
   // Returns everything that a failed assertion should show: command, status and both outputs.
   std::string report() const;
@@ -64,11 +67,13 @@ std::vector<char*> pointers(std::vector<std::string>& strings);
 // Returns the name of the program that a process runs, or an empty text if the process has ended.
 std::string program_of(pid_t pid);
 
-// Returns the whole content of a file, whatever the descriptor's position.
+// Returns the whole content of a file from its beginning. The position of the descriptor does not
+// matter, and stays unchanged.
 std::string contents(int file);
 
-// Returns a TCP port of the loopback interface that is free at the moment. It is chosen at random below the
-// ports that the kernel hands out. So other tests hardly ever take it in the meantime.
+// Returns a TCP port of the loopback interface that is free at the moment. The port is a random one
+// below the ports that the kernel gives to processes that ask for any port. So other tests hardly
+// ever take it in the meantime.
 std::uint16_t unused_port();
 
 }  // namespace tutti::test

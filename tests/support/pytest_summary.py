@@ -1,4 +1,5 @@
-"""Writes how many tests ran, and which were skipped and why, to the file that `./dev test` prints at its end."""
+"""Writes the number of tests, and the skipped tests with their reasons, to the file that `./dev
+test` prints at its end."""
 import os
 
 _counts = {"passed": 0, "failed": 0, "skipped": 0}

@@ -1,5 +1,5 @@
-// This is a program for the ranks of a test. It uses several collectives, then prints the resources that it
-// holds.
+// This is a program for the ranks of a test. It calls several collectives, and then prints the resources that
+// it holds.
 #include <cstdio>
 #include <exception>
 #include <string>

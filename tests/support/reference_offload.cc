@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::microseconds poll_interval{50};
 
-// A `ReferenceSession` executes its calls on a thread of its own, one after the other.
+// A `ReferenceSession` executes its calls on its own thread, one after the other.
 class ReferenceSession final : public OffloadSession {
  public:
   ReferenceSession(std::shared_ptr<ReferenceLibrary> library, std::shared_ptr<ReferenceMeeting> meeting,
@@ -37,10 +37,11 @@ class ReferenceSession final : public OffloadSession {
   struct Job {
     OffloadCall* call = nullptr;
     RankInput input;
-    std::shared_ptr<ToyEvent> before;  // the call waits for this event; null: it begins at once
+    // The call waits for this event. If there is no event, the call begins at once.
+    std::shared_ptr<ToyEvent> before;
     std::shared_ptr<ToyEvent> over = std::make_shared<ToyEvent>();
     Status status;
-    unsigned polls = 0;  // how many polls are still due before the call is reported
+    unsigned polls = 0;  // the number of polls before the call is reported
   };
   using Jobs = std::list<Job>;
 
@@ -53,13 +54,13 @@ class ReferenceSession final : public OffloadSession {
   const int rank_;
   std::uint64_t executed_ = 0;
   std::atomic<bool> aborted_{false};
-  std::atomic<bool> closes_{false};  // the destructor runs
+  std::atomic<bool> closes_{false};  // the destructor is running
   mutable std::mutex mutex_;         // guards the members up to `ended_`
   std::condition_variable changed_;
   bool ends_ = false;
   Jobs waiting_;
-  Jobs running_;  // one at most
-  Jobs ended_;    // not reported yet: each waits for more polls
+  Jobs running_;  // at most one job
+  Jobs ended_;    // calls that have ended, but that need more polls before they are reported
   std::thread thread_;
 };
 
@@ -254,7 +255,8 @@ Status ReferenceOffload::can_follow(void* stream, Memory) const {
   return options.follows ? options.follows(rank_, stream) : Status();
 }
 
-// Rank 0 makes a number that identifies the meeting, as an ncclUniqueId does, and sends it to the others.
+// Rank 0 makes a number that identifies the meeting, like an ncclUniqueId, and sends this number to
+// the other ranks.
 Result<std::unique_ptr<OffloadSession>> ReferenceOffload::open(OffloadPeers& peers) {
   const ReferenceOptions& options = library_->options();
   if (options.opening) {

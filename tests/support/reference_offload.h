@@ -19,32 +19,32 @@ namespace tutti::test {
 // `ReferenceOptions` say how a `ReferenceOffload` (below) behaves.
 struct ReferenceOptions {
   bool host_memory = false;  // also accepts host memory
-  // A session reports a call in the `polls`-th poll after the call has ended. If zero, the session's thread
-  // reports the call at once.
+  // A session reports a call in the `polls`-th poll after the end of the call. If `polls` is zero,
+  // the session's thread reports the call at once.
   unsigned polls = 0;
   std::chrono::microseconds pause{0};            // every call takes at least this long
-  std::function<std::string(int rank)> facts{};  // empty: all ranks have the same facts
-  // `ReferenceOffload::open` calls this function first. If it returns an error, no session is opened.
+  std::function<std::string(int rank)> facts{};  // all ranks have the same facts if this is empty
+  // `ReferenceOffload::open` calls this function first. An error makes the opening fail.
   std::function<Status(OffloadPeers&)> opening{};
-  // Says whether calls of a rank can follow a stream.
+  // Returns whether calls of a rank can follow a stream. An error means that they cannot.
   std::function<Status(int rank, void* stream)> follows{};
-  // These say whether call number `call` of a session fails, or hangs, on a rank.
+  // These say whether call number `call` of a session fails on a rank, and whether it hangs there.
   std::function<Status(int rank, std::uint64_t call)> fails{};
   std::function<bool(int rank, std::uint64_t call)> hangs{};
   std::function<void(int rank)> closing{};  // the destructor of a session calls this function first
 };
 
-// A `ReferenceMeeting` is where the sessions of one communicator meet.
+// A `ReferenceMeeting` connects the sessions of one communicator.
 class ReferenceMeeting {
  public:
   explicit ReferenceMeeting(std::size_t size) : size_(size) {}
   using Round = std::vector<RankInput>;  // by rank
-  // Adds one rank's input to call number `call`, and waits for the other ranks. Returns the inputs of all
-  // ranks if their calls match. If the calls do not match, or a rank does not come, waits until `gives_up` is
-  // true and returns null.
+  // Adds one rank's input to call number `call`, and waits for the other ranks. Returns the inputs
+  // of all ranks if their calls match. If the calls do not match or a rank is missing, it waits
+  // until `gives_up` is true, and then returns null.
   std::shared_ptr<const Round> join(std::uint64_t call, int rank, RankInput mine,
                                     const std::atomic<bool>& gives_up);
-  // Makes the ranks that wait in `join` look at `gives_up` again.
+  // Makes the ranks that wait in `join` check `gives_up` again.
   void wake();
 
  private:
@@ -71,11 +71,11 @@ class ReferenceLibrary {
   std::uint64_t new_number() { return ++numbers_; }
   std::shared_ptr<ReferenceMeeting> meeting(std::uint64_t number, std::size_t size);
 
-  std::atomic<int> sessions{0};         // that exist now
-  std::atomic<int> sessions_opened{0};  // that have ever been opened
+  std::atomic<int> sessions{0};         // existing sessions
+  std::atomic<int> sessions_opened{0};  // all sessions that have been opened so far
   std::atomic<int> calls{0};
   std::atomic<int> registrations{0};
-  std::atomic<int> aborts_while_closing{0};  // calls of `abort` on a session whose destructor was running
+  std::atomic<int> aborts_while_closing{0};  // calls of `abort` on a session during its destructor
 
  private:
   const ReferenceOptions options_;
@@ -86,9 +86,9 @@ class ReferenceLibrary {
 
 // A `ReferenceOffload` is one rank's end of a minimal offload for tests. It carries out collectives between
 // threads of one process, by simple loops. Buffers that are marked as device memory really are host memory,
-// and a stream is a `ToyStream`. As with NCCL, calls that differ in kind, root, type or count hang. If the
-// ranks call for different reductions, such as a sum and a maximum, no rank notices, and their results
-// differ.
+// and a stream is a `ToyStream`. Calls that differ in kind, root, type or count hang, as with NCCL. The
+// offload does not notice if some ranks call a sum and others a maximum. The ranks then get different
+// results.
 class ReferenceOffload final : public Offload {
  public:
   ReferenceOffload(std::shared_ptr<ReferenceLibrary> library, int rank)
@@ -108,8 +108,8 @@ class ReferenceOffload final : public Offload {
   const int rank_;
 };
 
-// A `MakeOffloads` makes the offloads of a rank (see `ClusterOptions::offloads`). `reference_offloads`
-// returns one that gives each rank a `ReferenceOffload` and no other offload.
+// A `MakeOffloads` makes the offloads of a rank (see `ClusterOptions::offloads`). The result of
+// `reference_offloads` gives each rank a single `ReferenceOffload`.
 using MakeOffloads = std::function<std::vector<std::unique_ptr<Offload>>(int rank)>;
 MakeOffloads reference_offloads(std::shared_ptr<ReferenceLibrary> library);
 MakeOffloads reference_offloads(ReferenceOptions options);

@@ -1,14 +1,13 @@
 // This is a program for the ranks of a test: `shared_memory_rank URL MODE`. It prints "ready" when all ranks
-// have met and every pair has exchanged a message. Then the mode decides:
-//   end      leaves;
-//   free     allocates memory, releases it, and leaves once it is no longer mapped;
-//   recv     waits for a message that the last rank never sends;
-//   reduce   takes part in collectives until one fails, or for ever;
-//            in `recv` and `reduce` the last rank does nothing;
-//   all      takes part in collectives, as `reduce` does, but on every rank;
-//   others   takes part in collectives, except that rank 0 waits for a message;
-//   splits   makes and keeps hundreds of communicators while it may open no descriptors.
-// An error is printed to stderr, and the exit status is then 1.
+// have met and every pair has exchanged a message. The mode decides what follows:
+//   end      leaves
+//   free     allocates memory, releases it, and leaves when the memory is no longer mapped
+//   recv     waits for a message from the last rank, which makes no calls
+//   reduce   takes part in collectives until one fails; the last rank makes no calls
+//   all      takes part in collectives until one fails
+//   others   rank 0 waits for a message; the other ranks take part in collectives until one fails
+//   splits   makes and keeps hundreds of communicators while it may open no descriptors
+// If the program fails, it prints the error to stderr and exits with status 1.
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -25,7 +24,8 @@
 
 namespace {
 
-// Sends small and large messages, both ways, between all pairs, and runs a collective on all ranks.
+// Sends small and large messages in both directions between all pairs of ranks, and runs a collective on all
+// ranks.
 void exchange(tutti::Communicator& comm) {
   constexpr std::size_t large = 300'000;
   const int size = comm.size(), rank = comm.rank();
@@ -50,7 +50,7 @@ void exchange(tutti::Communicator& comm) {
   if (sum.back() != size * (size + 1) / 2) throw std::runtime_error("wrong sum");
 }
 
-// Returns the number of tutti's segments that are mapped.
+// Returns how many of tutti's shared memory segments are mapped.
 int mapped_segments() {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
@@ -65,7 +65,7 @@ void allocate_and_free(tutti::Communicator& comm) {
     tutti::Allocation memory = comm.allocate(1'000'000);
     if (!memory.registered() || mapped_segments() != before + 1) throw std::runtime_error("not registered");
     comm.all_reduce(memory.as<float>(), tutti::ReduceOp::sum).wait();
-    if (comm.rank() == 0) usleep(50'000);  // rank 0 releases it last
+    if (comm.rank() == 0) usleep(50'000);  // rank 0 releases its memory last
   }
   for (int i = 0; i < 30'000 && mapped_segments() > before; ++i) usleep(1000);
   if (mapped_segments() > before) throw std::runtime_error("still mapped");
@@ -73,7 +73,7 @@ void allocate_and_free(tutti::Communicator& comm) {
 
 void keep_splits(tutti::Communicator& comm) {
   constexpr int splits = 300;
-  const rlimit none{3, 3};  // fewer descriptors than are open already
+  const rlimit none{3, 3};  // fewer descriptors than are already open
   if (setrlimit(RLIMIT_NOFILE, &none) != 0) throw std::runtime_error("setrlimit");
   const std::uint64_t sent = comm.statistics().messages_sent;
   std::vector<tutti::Communicator> kept;

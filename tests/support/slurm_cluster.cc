@@ -16,9 +16,10 @@ namespace {
 
 constexpr std::array node_names = {"n01", "n02"};
 
-// config_overrides lets a node have two processors on a machine with more. The other settings are those of a
-// small cluster, with generous time limits for messages and a quick scheduler. Slurm has a plugin for cgroups
-// of version 1 even where it uses no cgroups; unlike that for version 2, it needs no systemd.
+// config_overrides lets a node have two processors on a machine that has more. The other settings
+// are those of a small cluster, with generous time limits for messages and a quick scheduler. Slurm
+// always needs a plugin for cgroups, even if it uses no cgroups. The file chooses the plugin for
+// version 1, since the plugin for version 2 needs systemd.
 constexpr const char* slurm_conf = R"(
 ClusterName=tutti
 SlurmctldHost=n01
@@ -43,8 +44,9 @@ NodeName=n[01-02] CPUs=2 RealMemory=1000 Gres=gpu:2
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE
 )";
 
-// Runs as the first process of a node, with the shared folder and the name of the node. It ends when slurmd
-// ends, and with it the node. It also collects the processes that lose their parents.
+// This script runs as the first process of a node. Its arguments are the shared folder and the name
+// of the node. The script ends when slurmd ends, and the node ends with the script. The script also
+// collects the processes that lose their parents.
 constexpr const char* init = R"(
 set -e
 mount -t proc none /proc
@@ -113,7 +115,7 @@ void SlurmCluster::write_files() const {
   std::ofstream(folder_ / "etc/slurm.conf") << slurm_conf;
   std::ofstream(folder_ / "etc/cgroup.conf") << "CgroupPlugin=cgroup/v1\n";
   std::ofstream(folder_ / "etc/gres.conf") << "Name=gpu File=/run/gpu[0-1]\n";
-  std::ofstream(folder_ / "etc/mpi.conf") << "PMIxCliTmpDirBase=/run\n";  // /tmp is not the node's own
+  std::ofstream(folder_ / "etc/mpi.conf") << "PMIxCliTmpDirBase=/run\n";  // all nodes share /tmp
 }
 
 void SlurmCluster::start_nodes() {

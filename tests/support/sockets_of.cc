@@ -38,7 +38,7 @@ std::vector<std::uint16_t> listening_ports(pid_t pid) {
     std::istringstream words(line);
     std::array<std::string, 10> word;
     for (std::string& each : word) words >> each;
-    if (word[3] != "0A") break;  // listening sockets come first, so only others follow
+    if (word[3] != "0A") break;  // the table begins with all listening sockets
     if (std::ranges::find(targets, "socket:[" + word[9] + "]") == targets.end()) continue;
     ports.push_back(
         static_cast<std::uint16_t>(std::stoul(word[1].substr(word[1].find(':') + 1), nullptr, 16)));

@@ -14,8 +14,8 @@ std::size_t open_descriptors(pid_t pid);
 // Returns a process's resident memory in bytes.
 std::size_t memory_of(pid_t pid);
 
-// A `LoopbackSocket` is a connection to a loopback port. It can send anything. Its descriptor is -1 if
-// the connection failed.
+// A `LoopbackSocket` is a connection to a loopback port, for sending arbitrary bytes. Its
+// descriptor is -1 if the connection failed.
 class LoopbackSocket {
  public:
   explicit LoopbackSocket(std::uint16_t port);
@@ -28,7 +28,8 @@ class LoopbackSocket {
   void say(const std::string& text);
   // Resets the connection, as a port scan does.
   void reset();
-  // Waits for the other side to close; returns false if that takes more than half a minute.
+  // Waits for the other side to close the connection. Returns false if that takes more than half a
+  // minute.
   bool is_dropped();
 
  private:

@@ -40,7 +40,8 @@ std::string SshHosts::name(int host) const {
   return host == desk() ? "desk" : host_names.at(static_cast<std::size_t>(host));
 }
 
-// `ip netns exec` has made a mount namespace for the command, so these mounts end with it.
+// The mounts below vanish when the command ends, because `ip netns exec` gives the command its own mount
+// namespace.
 std::vector<std::string> SshHosts::on(int host, std::vector<std::string> command) const {
   constexpr const char* enter = R"(
     mount --bind "$1" /etc/hosts && mount -t tmpfs none /run && hostname "$2" && shift 2 && exec "$@")";
@@ -77,7 +78,7 @@ void SshHosts::write_files() const {
   std::ofstream(folder_ / "known_hosts") << "* " << std::ifstream(folder_ / "host_key.pub").rdbuf();
   std::ofstream(folder_ / "ssh_config") << "IdentitiesOnly yes\nIdentityFile " << folder_ / "user_key"
                                         << "\nUserKnownHostsFile " << folder_ / "known_hosts" << '\n';
-  // The default key exchange takes more processor time than the rest of a login.
+  // This key exchange is fast. The default key exchange takes more processor time than the rest of a login.
   std::ofstream(folder_ / "sshd_config") << "AuthorizedKeysFile " << folder_ / "user_key.pub"
                                          << "\nHostKey " << folder_ / "host_key"
                                          << "\nSetEnv HOME=" << folder_ / "home"

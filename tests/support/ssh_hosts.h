@@ -12,34 +12,37 @@
 
 namespace tutti::test {
 
-// `SshHosts` are `NetworkHosts` with names, alpha, beta, gamma and so on, on each of which a real sshd
-// listens on port 2222. One more host, the desk, has no sshd: a launcher runs there that is not on a host of
-// the job. All hosts share the file system and the numbers of processes. So a test may signal a process on
-// any host. The host name, /etc/hosts and an empty /run are each host's own. Whoever logs in has an empty
-// home, so that login scripts of this machine do not matter. The destructor ends all processes on the hosts.
+// `SshHosts` are `NetworkHosts` with the names alpha, beta, gamma and so on. A real sshd listens on
+// port 2222 of each host. One more host, the desk, has no sshd. It is for launchers that are not on
+// a host of the job. All hosts share the file system and the process ids, so a test may signal a
+// process on any host. Each host has its own host name, /etc/hosts and an empty /run. The home
+// folder of a login is empty, so that this machine's login scripts have no effect. The destructor
+// ends all processes on the hosts.
 class SshHosts {
  public:
-  // `count` is 8 at most. Names stand for the addresses of the first card. Throws std::runtime_error if an
-  // sshd does not start.
+  // `count` is 8 at most. The name of a host stands for the address of its first card. Throws
+  // std::runtime_error if an sshd does not start.
   explicit SshHosts(int count, int cards = 1);
 
-  // Returns why there are no hosts, or an empty text if there are. They need root, `ip`, `sshd` and `ssh`.
+  // Returns the reason why there are no hosts, or an empty text if there are hosts. The hosts need
+  // root, `ip`, `sshd` and `ssh`.
   const std::string& problem() const { return problem_; }
   int desk() const { return count_; }
   std::string name(int host) const;
   std::string address(int host) const { return network_.address(host); }
 
-  // Returns the command that runs `command` on `host`, or at the desk, without ssh.
+  // Returns the command that runs `command` on `host` or on the desk, without ssh.
   std::vector<std::string> on(int host, std::vector<std::string> command) const;
-  // Returns the options by which `ssh` reaches the hosts.
+  // Returns the options with which `ssh` reaches the hosts.
   std::vector<std::string> ssh_options() const { return {"-F", folder_ / "ssh_config", "-p", "2222"}; }
-  // Starts `tutti run` on `host`, or at the desk, with such options for its `ssh`, and then `words`.
+  // Starts `tutti run` on `host` or on the desk, with `ssh_options()` for its `ssh`. `words` are
+  // further arguments of `tutti run`.
   Process launch(int host, const std::vector<std::string>& words,
                  const Process::Environment& environment = {}) const;
 
   // Returns the processes of a host, except those of sshd.
   std::vector<pid_t> pids_in(int host) const;
-  // See `NetworkHosts`.
+  // These call the functions of the same names in `NetworkHosts`.
   void cut(int host) const { network_.cut(host); }
   void mend(int host) const { network_.mend(host); }
 

@@ -106,7 +106,8 @@ void TcpProxy::accept_all() {
 void TcpProxy::accept_one(std::size_t listener) {
   const int client = accept4(listeners_[listener], nullptr, nullptr, SOCK_CLOEXEC);
   const int server = connect_to(to_, ports_[listener]);
-  if (client < 0 || server < 0) {  // the client sees that nothing listens
+  // Closing the connection shows the client that the port has no listener.
+  if (client < 0 || server < 0) {
     if (client >= 0) close(client);
     if (server >= 0) close(server);
     return;
@@ -124,7 +125,8 @@ void TcpProxy::accept_one(std::size_t listener) {
   connections_.push_back(std::move(connection));
 }
 
-// Forwards bytes until one side ends the connection, and then ends the other side too.
+// Forwards the bytes of one direction until that direction ends at one side, and then ends it at the other
+// side too.
 void TcpProxy::pump(Connection& connection, int from, int to, std::string Record::*record) {
   std::array<char, 65536> bytes;
   for (;;) {

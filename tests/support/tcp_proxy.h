@@ -11,20 +11,20 @@
 
 namespace tutti::test {
 
-// `Weather` says what a proxy does to the bytes that pass, in either direction. A piece is what the proxy
-// reads in one call. `Weather` may be changed at any time.
+// `Weather` says how a proxy disturbs the bytes in both directions. A piece is the data of one read
+// call. Tests may change `Weather` at any time.
 struct Weather {
-  std::atomic<int> delay_us{0};   // for every piece
-  std::atomic<int> jitter_us{0};  // up to this much more, different for each piece
-  // One of every `loss` pieces is lost and sent again. Over TCP, that is a pause of 200 ms. Zero: none is
-  // lost.
+  std::atomic<int> delay_us{0};   // the delay of every piece
+  std::atomic<int> jitter_us{0};  // the largest additional delay, which is random for each piece
+  // One of every `loss` pieces is lost and sent again. TCP needs 200 ms to send a lost piece again,
+  // so the proxy pauses that long. Zero means no loss.
   std::atomic<int> loss{0};
-  std::atomic<bool> cut{false};  // nothing passes any more, and neither side notices
+  std::atomic<bool> cut{false};  // no more bytes pass, but both connections stay open
 };
 
-// A `TcpProxy` stands between ranks that listen on the loopback address `to` but advertise `from`. It listens
-// on all of `ports` at `from`. For each connection that it accepts, it connects to the same port of `to`. It
-// remembers the first bytes of each connection.
+// A `TcpProxy` is in the path between ranks that listen on the loopback address `to` but advertise
+// `from`. It listens on all of `ports` at `from`. It connects each accepted connection to the same
+// port of `to`. It records the first bytes of each connection.
 class TcpProxy {
  public:
   TcpProxy(const std::string& from, const std::string& to, const std::vector<std::uint16_t>& ports,
@@ -33,11 +33,11 @@ class TcpProxy {
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
 
-  // Returns why it cannot listen, or an empty text if it can.
+  // Returns the reason why the proxy cannot listen, or an empty text if it can.
   const std::string& problem() const { return problem_; }
   struct Record {
     std::uint16_t port = 0;
-    std::string said, answered;  // by the side that connected, and by the other side
+    std::string said, answered;  // the bytes of the connecting side, and of the other side
   };
   // Returns the records of all connections so far.
   std::vector<Record> records() const;

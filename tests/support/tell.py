@@ -1,4 +1,5 @@
-"""Tests put the source of this file before each program that they interrupt. `tell` prints how a call ended, even if it raised."""
+"""The tests prepend this file to the source of the programs that they interrupt. `tell` prints
+"ready", makes a call, and prints the exception that ends the call."""
 
 import os
 

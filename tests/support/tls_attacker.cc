@@ -22,7 +22,7 @@ using security::Guard;
 constexpr int look_again_ms = 20;
 constexpr std::size_t service_at = 11, verdict_at = 11;
 
-// Blocks SIGPIPE: OpenSSL's writes to a closed socket would raise it.
+// Blocks SIGPIPE, since OpenSSL raises this signal when it writes to a closed socket.
 void ignore_broken_pipes() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -143,7 +143,7 @@ void TlsAttacker::serve(Visit& visit) {
   }
 }
 
-// Attacks one connection. Returns whether `pass` should then pass on what the two sides send.
+// Attacks one connection. Returns whether `pass` should then forward the data of both sides.
 bool TlsAttacker::attack(Visit& visit, const std::string& opening) {
   ++attacks_;
   const bool relays = options_.role == Role::relay;
@@ -172,8 +172,8 @@ void TlsAttacker::pass(Visit& visit) {
   }
 }
 
-// Passes on the bytes that have arrived, if any. Drops them if `to` has no connection. Returns false if the
-// connection has ended.
+// Forwards the bytes that have arrived, if any. Drops these bytes if `to` has no connection.
+// Returns false if the connection has ended.
 bool TlsAttacker::pass_some(Side& from, Side& to, bool remember) {
   const bool pending = from.tls != nullptr && SSL_pending(from.tls) > 0;
   if (!pending && !is_readable(from.descriptor)) return true;

@@ -15,16 +15,17 @@ struct ssl_st;
 
 namespace tutti::test {
 
-// A `TlsAttacker` sits between ranks that encrypt, and does not have their token. It accepts connections at
-// an address that ranks advertise but do not listen on. It attacks the connections for one service, and
-// passes on those for other services unchanged.
+// A `TlsAttacker` is in the path between ranks that encrypt, and does not have their token. It
+// accepts connections at an address that ranks advertise, but at which they do not listen. It
+// attacks the connections for one service, and forwards the connections for other services
+// unchanged.
 class TlsAttacker {
  public:
   enum class Role {
-    // Plays the rank that the other side wanted to reach: accepts the connection, ignores the offered key,
-    // and shows a certificate.
+    // Imitates the rank that the other side wanted to reach: accepts the connection, ignores the
+    // offered key, and shows a certificate.
     impostor,
-    // Terminates TLS on both sides, shows its certificate to both, and passes on what it reads.
+    // Terminates TLS on both sides, shows its certificate to both, and forwards the plain text.
     relay,
   };
   struct Options {
@@ -40,7 +41,7 @@ class TlsAttacker {
   TlsAttacker(const TlsAttacker&) = delete;
   TlsAttacker& operator=(const TlsAttacker&) = delete;
 
-  // Returns why it cannot begin, or an empty text if it can.
+  // Returns the reason why the attacker cannot begin, or an empty text if it can.
   const std::string& problem() const { return problem_; }
   // Returns the number of attacked connections.
   int attacks() const { return attacks_; }
@@ -71,7 +72,7 @@ class TlsAttacker {
   std::atomic<int> attacks_{0};
   mutable std::mutex mutex_;
   std::string heard_;
-  std::list<Visit> visits_;  // only the accepting thread uses these, until it ends
+  std::list<Visit> visits_;  // only the accepting thread uses the visits, until it ends
   std::thread thread_;
 };
 

@@ -9,13 +9,13 @@
 
 namespace tutti::test {
 
-// A `ToyEvent` happens once, as a CUDA event does.
+// A `ToyEvent` happens once, like a CUDA event.
 class ToyEvent {
  public:
   void happen();
   bool happened() const;
   void wait();
-  // Waits for the event, for a millisecond at most. Returns whether it has happened.
+  // Waits for the event, but for a millisecond at most. Returns whether the event has happened.
   bool wait_briefly();
 
  private:
@@ -24,8 +24,8 @@ class ToyEvent {
   bool happened_ = false;
 };
 
-// A `ToyStream` is a thread that executes functions in the order in which they were added, as a CUDA stream
-// does with kernels.
+// A `ToyStream` is a thread that executes functions in the order in which they were added, like a
+// CUDA stream with kernels.
 class ToyStream {
  public:
   ToyStream();

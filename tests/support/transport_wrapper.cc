@@ -2,7 +2,8 @@
 
 namespace tutti::test {
 
-// Only the thread that drives `driver` calls this, but the thread-safety analysis cannot see that.
+// The thread-safety analysis is off for `start` and `stop`, because it cannot see that only the thread that
+// drives `driver` calls them.
 Status TransportWrapper::start(Driver& driver, TransportOwner& owner) TUTTI_NO_THREAD_SAFETY_ANALYSIS {
   driver_ = &driver;
   owner_ = &owner;
@@ -22,7 +23,8 @@ std::unique_ptr<Channel> TransportWrapper::open(int peer, std::chrono::nanosecon
   return channel;
 }
 
-// The inner transport calls this. It needs its own channel, not the wrapper that the owner returns.
+// The inner transport calls this function. So the result must be its own channel, not the wrapper that the
+// owner returns.
 Channel* TransportWrapper::on_incoming(int rank, Transport&) {
   Channel* const channel = owner_->on_incoming(rank, *this);
   return channel == nullptr ? nullptr : &static_cast<ChannelWrapper*>(channel)->inner();

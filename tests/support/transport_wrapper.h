@@ -35,8 +35,8 @@ class ChannelWrapper : public Channel {
   const std::unique_ptr<Channel> inner_;
 };
 
-// A `TransportWrapper` wraps one rank's end of another transport. It has the name and addresses of the
-// transport that it wraps, so the other ranks do not notice it.
+// A `TransportWrapper` wraps one rank's end of another transport. It has the name and addresses of
+// the wrapped transport, so the other ranks do not notice the wrapper.
 class TransportWrapper : public Transport, protected TransportOwner, protected Pollable {
  public:
   explicit TransportWrapper(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
@@ -59,13 +59,13 @@ class TransportWrapper : public Transport, protected TransportOwner, protected P
 
  protected:
   virtual std::unique_ptr<ChannelWrapper> wrap(int peer, std::unique_ptr<Channel> inner) = 0;
-  // Returns the channels that exist, in the order in which they were opened.
+  // Returns the existing channels, in the order in which they were opened.
   const std::vector<ChannelWrapper*>& channels() const { return channels_; }
   // Returns null unless the transport has been started.
   Driver* driver() const { return driver_; }
 
-  // The inner transport calls these functions of TransportOwner. They pass each call on to this transport's
-  // owner.
+  // The inner transport calls these functions of TransportOwner. Each of them passes the call on to this
+  // transport's owner.
   const PeerInfo& peer(int rank) const override { return owner_->peer(rank); }
   int size() const override { return owner_->size(); }
   int rank() const override { return owner_->rank(); }

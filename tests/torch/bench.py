@@ -1,11 +1,14 @@
-"""Measures all_reduce through torch.distributed, on tutti and on Gloo. `./dev bench --torch` runs this.
+"""Measures all_reduce through torch.distributed, on tutti and on Gloo. `./dev bench --torch` runs this
+script.
 
-Both backends run in the same ranks and take turns, batch by batch. So if the machine's speed changes, it changes for
-both. The cost of the binding is measured in rounds that alternate with `tutti bench`.
+Both backends run in the same ranks and take turns, batch by batch. So a change of the machine's speed affects
+both backends. The cost of the binding is measured in rounds that alternate with `tutti bench`.
 """
 import argparse
 import csv
 import multiprocessing
+import os
+import secrets
 import statistics
 import subprocess
 import sys
@@ -41,7 +44,7 @@ def batch(tensor, group, count):
 
 
 def measure(groups, size, rounds, budget):
-    """Returns, for each backend, the seconds that one operation took on the slowest rank in each round."""
+    """Maps each backend to the seconds of one operation on the slowest rank, in each round."""
     tensor = torch.zeros(size // 4)
     counts, times = {}, {name: [] for name in groups}
     for name, group in groups.items():
@@ -72,7 +75,7 @@ def rank_main(rank, ranks, folder, all_sizes, rounds, budget, pipe):
 
 
 def launch(ranks, all_sizes, rounds, budget):
-    """Returns, for each size and each backend, the seconds that one operation took in each round."""
+    """Maps each size and backend to the seconds of one operation in each round."""
     fork = multiprocessing.get_context("fork")
     pipe, theirs = fork.Pipe()
     with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +115,8 @@ def report(ranks, figures):
 
 
 def report_added(program, ranks, rounds):
-    """Prints the time that torch and the binding add. Compares the fastest rounds, to exclude other load."""
+    """Prints the time that torch and the binding add. Compares only the fastest rounds, to exclude
+    other load."""
     cpp, through_torch = [], []
     for _ in range(rounds):
         cpp.append(from_cpp(program, ranks))
@@ -130,11 +134,13 @@ def main():
     parser.add_argument("--budget-ms", type=float, default=30, help="measuring time for each batch")
     parser.add_argument("--program", type=Path, required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    # Without a token, each rank would warn that strangers can connect to it.
+    os.environ.setdefault("TUTTI_TOKEN", secrets.token_hex(32))
     budget = options.budget_ms / 1000
     worlds = [int(word) for word in options.ranks.split(",")]
     for ranks in worlds:
         report(ranks, launch(ranks, list(sizes(options.largest)), options.rounds, budget))
-    # A single rank waits for no other, so its run measures only torch and the binding.
+    # A single rank waits for no other rank, so its run measures only torch and the binding.
     for ranks in [1, *worlds]:
         report_added(options.program, ranks, options.rounds)
 

@@ -1,4 +1,5 @@
-"""Tests how `import tutti.torch` finds its extension, and what it says if it cannot compile or store it."""
+"""Tests how `import tutti.torch` finds its extension, and its error if the extension cannot be
+compiled or stored."""
 import shutil
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 import ranks
 
-# Like an installed package, this program does not use the extension of the build tree.
+# As with an installed package, this program does not use the extension of the build tree.
 COMPILING = """
 import importlib, tutti.torch
 try:

@@ -1,4 +1,5 @@
-"""Operations of torch.distributed, to be called with tensors on a device and with tensors in host memory.
+"""This module calls operations of torch.distributed with tensors on a device and with tensors in
+host memory.
 
 Each function of OPERATIONS makes one operation, and returns this rank's results. `put` moves a tensor from host memory to
 the device, or returns it unchanged.

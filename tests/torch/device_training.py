@@ -14,7 +14,8 @@ def batch(step):
 
 
 def train(model, part, put=lambda tensor: tensor):
-    """Trains with each step's batch, of which `part` selects this rank's part. Returns the weights."""
+    """Trains with the batch of each step. `part` selects this rank's part of the batch. Returns the
+    weights."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in range(5):
         inputs, targets = (put(part(tensor)) for tensor in batch(step))
@@ -25,7 +26,8 @@ def train(model, part, put=lambda tensor: tensor):
 
 
 def check(rank, size, put, model):
-    """Trains a data-parallel model whose weights are those of `network()`, and compares it with training in one process."""
+    """Trains a data-parallel model that starts with the weights of `network()`, and compares it with training
+    in one process."""
     weights = train(model, lambda tensor: tensor.chunk(size)[rank], put)
     expected = train(network(), lambda tensor: tensor)
     for there, here in zip(weights, expected):

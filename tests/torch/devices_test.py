@@ -1,10 +1,9 @@
 """Tests operations on CUDA tensors, over a fake of CUDA.
 
-`held` shows that the host does not wait: everything that is called inside it must return while the device is still busy. (So
-nothing may be copied between host and device there.)
+`held` shows that the host does not wait: all calls inside it must return while the device is still
+busy. So tests must not copy between host and device there.
 """
 import atexit
-import contextlib
 import gc
 import os
 import signal
@@ -16,34 +15,10 @@ import pytest
 import ranks
 import torch
 import torch.distributed as dist
-from fake_devices import fake, library, run, with_devices  # noqa: F401  the fixture `library` is for all tests here
-
-LIMIT = timedelta(seconds=ranks.DEADLINE_SECONDS)
-
-
-@contextlib.contextmanager
-def held(rank):
-    """Keeps the current stream of this rank's device busy."""
-    fake.hold(rank)
-    try:
-        yield
-    finally:
-        fake.release()
-
+from fake_devices import LIMIT, fake, full, held, in_stream, library, other_stream, run, with_devices  # noqa: F401
 
 def release_later():
     threading.Timer(0.2, fake.release).start()
-
-
-@contextlib.contextmanager
-def other_stream(rank):
-    before = fake.use_stream(rank, fake.new_stream(rank))
-    yield
-    fake.use_stream(rank, before)
-
-
-def full(value, count=1000):
-    return torch.full((count,), float(value))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -58,8 +33,9 @@ def follows(rank, size, put):
     with held(rank):
         tensor.fill_(rank + 1)
         work = dist.all_reduce(tensor, async_op=True)
-        gathering = dist.all_gather(parts, tensor, async_op=True)  # begins after what is in the stream now
-        with other_stream(rank):
+        # This call begins only after the work that the stream already has.
+        gathering = dist.all_gather(parts, tensor, async_op=True)
+        with other_stream(rank) as other:
             work.wait()
             gathering.wait()
             copies = [each.clone() for each in [tensor, *parts]]
@@ -70,7 +46,8 @@ def follows(rank, size, put):
     gathering.wait(LIMIT)
     fake.synchronize(rank)
     assert work.is_completed() and work.is_success()
-    return copies[0].cpu()[0].item()
+    with in_stream(rank, other):
+        return copies[0].cpu()[0].item()
 
 
 def test_an_operation_follows_the_current_stream_and_wait_makes_the_current_stream_follow():
@@ -82,7 +59,7 @@ def waits_on_the_host(rank, size, put):
     dist.all_reduce(put(full(0)))
     with held(rank):
         work = dist.all_gather(outputs, tensor, async_op=True)
-        with pytest.raises(dist.DistBackendError, match="Operation timed out! .it goes on"):
+        with pytest.raises(dist.DistBackendError, match="Operation timed out! .the operation continues"):
             work.wait(timedelta(seconds=0.1))
     work.wait(LIMIT)
     for source, output in enumerate(outputs):
@@ -140,8 +117,8 @@ def test_futures():
 
 
 def drops(rank, size, put):
-    """Drops tensors while their operations still run. If torch's allocator heeded only the order of the current stream, it
-    would use their memory again before the operations have ended.
+    """Drops tensors while their operations still run. Their memory must not be reused before the
+    operations have ended. The order of the current stream alone would not prevent this.
     """
     dist.all_reduce(put(full(0)))
     dist.barrier()
@@ -299,7 +276,7 @@ def forks(rank, size, put):
             except NotImplementedError:
                 works.clear()
                 gc.collect()
-                atexit._run_exitfuncs()  # as the interpreter does when it ends
+                atexit._run_exitfuncs()  # does the same as the interpreter at its end
                 os._exit(0)
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

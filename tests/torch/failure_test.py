@@ -1,4 +1,5 @@
-"""Tests what the other ranks see when a rank is lost, and that a waiting program can be interrupted."""
+"""Tests the errors that the other ranks get after the loss of a rank, and the interruption of a
+waiting program."""
 import itertools
 import os
 import signal
@@ -54,7 +55,8 @@ failures = itertools.count()
 
 
 def fails(rank, group=None):
-    """Waits until all ranks have completed their earlier calls. Then each makes a different call: the group fails."""
+    """Waits until all ranks have completed their earlier calls. Then each rank makes a different
+    call, so the group fails."""
     store, key = dist.distributed_c10d._get_default_store(), f"before failure {next(failures)}"
     store.add(key, 1)
     while store.add(key, 0) < dist.get_world_size():
@@ -98,7 +100,7 @@ def makes_another_subgroup(rank, size, folder):
         group = dist.new_group()
         works(size, group)
         fails(rank, group)
-        works(size)  # the world is another group, and has not failed
+        works(size)  # the world is a different group that has not failed
         dist.destroy_process_group(group)
     fails(rank)
     works(size, dist.new_group())  # its ranks meet through torch's store, which has not failed
@@ -111,7 +113,7 @@ def test_a_group_that_is_made_after_another_has_failed(again, tmp_path):
 
 
 def goes_on_with_the_survivors(rank, size, folder):
-    """Rank 1 dies. The other two make a new group in the same processes."""
+    """Rank 1 dies. The other two ranks make a new group in the same processes."""
     dist.init_process_group("tutti", init_method=f"file://{folder}/all", rank=rank, world_size=size)
     works(size)
     if rank == 1:

@@ -1,15 +1,18 @@
-// This Python module lets a torch without CUDA have tensors on CUDA devices. The devices are those of the
-// fake CUDA (tests/support/fake_cuda.h): a stream is a thread, and the host cannot access their memory. The
-// module registers what torch's build for CUDA registers: streams and events, an allocator, and a few
-// kernels.
+// This Python module is for a torch that was built without CUDA, and gives it tensors on CUDA
+// devices. The devices are those of the fake CUDA (tests/support/fake_cuda.h): a stream is a
+// thread, and the host cannot access the devices' memory. The module registers the same parts as
+// torch's build for CUDA: streams and events, an allocator, and a few kernels.
 #include <atomic>
 #include <bit>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -35,7 +38,7 @@ using tutti::cuda::EventHandle;
 using tutti::cuda::Outcome;
 using tutti::cuda::StreamHandle;
 
-// The fake has these functions of the driver, too.
+// The fake CUDA also has these functions of the driver.
 extern "C" {
 Outcome cuInit(unsigned flags);
 Outcome cuDeviceGetCount(int* count);
@@ -70,8 +73,10 @@ void check(Outcome outcome, const char* what) {
 
 struct FakeDevice {
   Context context = nullptr;
-  std::vector<StreamHandle> streams{nullptr};  // by id: the default stream, the pool, then others
+  // The streams, indexed by id: first the default stream, then the pool, then all others.
+  std::vector<StreamHandle> streams{nullptr};
   int last_of_pool = 0;
+  c10::StreamId freeing = 0;  // this stream frees the memory that streams other than its owner have used
 };
 
 std::mutex devices_mutex;
@@ -79,7 +84,7 @@ FakeDevice devices[most_devices];
 thread_local DeviceIndex current_device = 0;
 thread_local c10::StreamId current_streams[most_devices] = {};
 
-// While a `Current` exists, the context of a device is current in the driver.
+// A `Current` makes the context of a device current in the driver, as long as the object exists.
 class Current {
  public:
   explicit Current(DeviceIndex device) { check(cuCtxPushCurrent_v2(devices[device].context), "no context"); }
@@ -118,10 +123,11 @@ void start(int count) {
   for (DeviceIndex i = 0; i < count; ++i) {
     check(cuDevicePrimaryCtxRetain(&devices[i].context, i), "cuDevicePrimaryCtxRetain");
     for (int j = 0; j < pool_size; ++j) add_stream(i);
+    devices[i].freeing = add_stream(i);
   }
 }
 
-// A `FakeGuard` is what torch asks about streams and events.
+// A `FakeGuard` answers torch's requests about streams and events.
 class FakeGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return at::kCUDA; }
@@ -207,9 +213,10 @@ struct CUDAHooks final : at::CUDAHooksInterface {
 
 // --- memory ---
 
-// A `Block` is memory that torch has got. Like torch's own allocator, `release` frees it in the order of the
-// stream in which it was allocated, and not before the other streams that were recorded have used it. If
-// memory is freed too early, the next copy from or to it kills the program.
+// A `Block` is memory that torch has allocated. `release` behaves like torch's own allocator. It frees the
+// memory after the work in the stream of the allocation, and after the work in all recorded streams. The
+// stream of the allocation does not wait for the recorded streams. If memory is freed too early, the next
+// copy from or to it crashes.
 struct Block {
   Stream owner;
   Address address = 0;
@@ -217,15 +224,18 @@ struct Block {
 
   static void release(void* self) {
     const std::unique_ptr<Block> block(static_cast<Block*>(self));
-    const Current current(block->owner.device_index());
-    for (const c10::StreamId user : block->users) {
+    const DeviceIndex device = block->owner.device_index();
+    const Current current(device);
+    std::set<c10::StreamId> users = std::move(block->users);
+    const Stream freeing = users.empty() ? block->owner : stream_of(device, devices[device].freeing);
+    if (!users.empty()) users.insert(block->owner.id());
+    for (const c10::StreamId user : users) {
       void* event = nullptr;
-      guard().record(&event, stream_of(block->owner.device_index(), user), 0,
-                     c10::EventFlag::PYTORCH_DEFAULT);
-      guard().block(event, block->owner);
+      guard().record(&event, stream_of(device, user), 0, c10::EventFlag::PYTORCH_DEFAULT);
+      guard().block(event, freeing);
       guard().destroyEvent(event, 0);
     }
-    check(cuMemFreeAsync(block->address, handle_of(block->owner)), "cuMemFreeAsync");
+    check(cuMemFreeAsync(block->address, handle_of(freeing)), "cuMemFreeAsync");
   }
 };
 
@@ -252,7 +262,7 @@ FakeAllocator allocator;
 
 // --- kernels ---
 
-// Lets the current stream of a device call a function.
+// Makes the current stream of a device call a function.
 void launch(Device device, std::function<void()> kernel) {
   const Current current(device.index());
   const auto call = [](void* kernel) {
@@ -264,7 +274,7 @@ void launch(Device device, std::function<void()> kernel) {
         "cuLaunchHostFunc");
 }
 
-// Returns a tensor in host memory through which a stream can access the elements of `tensor`.
+// Returns a host tensor through which a stream can access the elements of `tensor`.
 at::Tensor seen_by_stream(const at::Tensor& tensor) {
   if (!tensor.is_cuda()) return tensor;
   const auto base = std::bit_cast<Address>(tensor.storage().data_ptr().get());
@@ -310,14 +320,14 @@ at::Tensor as_strided(const at::Tensor& tensor, at::IntArrayRef size, at::IntArr
   return at::native::as_strided_tensorimpl(tensor, size, stride, offset);
 }
 
-// Gives a storage other memory, whose content is undefined.
+// Gives a storage new memory with undefined content.
 void replace(c10::StorageImpl& storage, std::size_t bytes) {
   const c10::DeviceGuard on(storage.device());
   storage.set_data_ptr_noswap(allocator.allocate(bytes));
   storage.set_nbytes(bytes);
 }
 
-// Copies a result of the host to the device. The tensor there may have been made without elements.
+// Copies a result of the host to the device. The tensor on the device may have no elements yet.
 at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
   at::Tensor there = to;
   if (there.sizes() != from.sizes()) {
@@ -328,7 +338,8 @@ at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
   return there.copy_(from);
 }
 
-// Carries out an operator that has no kernel above: copies its tensors to the host, and the results back.
+// Carries out an operator that has no kernel above: copies the tensors to the host, and copies the results
+// back.
 void compute_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   at::native::cpu_fallback(op, stack);
 }
@@ -351,14 +362,14 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
 
 const c10::impl::DeviceGuardImplRegistrar registrar(at::kCUDA, &guard());
 
-// torch has made its hooks when it was imported, and keeps them. So the fake's hooks take their place in
-// memory.
+// torch made its hooks when it was imported, and keeps their address. So the fake's hooks overwrite
+// torch's hooks in memory.
 const at::CUDAHooksInterface& hooks = []() -> const at::CUDAHooksInterface& {
   static_assert(sizeof(CUDAHooks) == sizeof(at::CUDAHooksInterface));
   return *new (const_cast<at::CUDAHooksInterface*>(&at::detail::getCUDAHooks())) CUDAHooks;
 }();
 
-// DDP measures its steps with a `FakeTimer`, which knows the host's times only.
+// DDP measures its steps with a `FakeTimer`, which knows only the host's times.
 struct FakeTimer final : c10d::Timer {
   explicit FakeTimer(Device) {}
   std::optional<std::int64_t> measureDifference(Event start, Event end) override {
@@ -381,17 +392,35 @@ at::Tensor to_device(const at::Tensor& tensor, int device) {
   return made;
 }
 
-std::atomic<bool> held{false};
+std::mutex holds_mutex;
+std::set<int> holds;  // the holds that have not ended
+int last_hold = 0;
 
-// Makes the current stream of a device wait until `release` is called.
-void hold(int device) {
-  held = true;
-  launch(Device(at::kCUDA, static_cast<DeviceIndex>(device)), [] {
-    while (held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  });
+bool is_held(int number) {
+  const std::lock_guard lock(holds_mutex);
+  return holds.contains(number);
 }
 
-void release() { held = false; }
+// Makes the current stream of a device wait until the hold is released. Returns the number of the hold.
+int hold(int device) {
+  const std::lock_guard lock(holds_mutex);
+  const int number = ++last_hold;
+  holds.insert(number);
+  launch(Device(at::kCUDA, static_cast<DeviceIndex>(device)), [number] {
+    while (is_held(number)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  return number;
+}
+
+// Ends one hold, or all holds if no number is given.
+void release(std::optional<int> number) {
+  const std::lock_guard lock(holds_mutex);
+  if (number) {
+    holds.erase(*number);
+  } else {
+    holds.clear();
+  }
+}
 
 // Begins and ends the capture of a device's current stream, which must not be the default stream.
 void begin_capture(int device) {
@@ -406,11 +435,17 @@ void end_capture(int device) {
   check(cuGraphDestroy(graph), "cuGraphDestroy");
 }
 
-// Returns what the memory contains at this moment, whatever streams are doing.
+// Returns the present content of the memory, and does not wait for streams.
 at::Tensor peek(const at::Tensor& tensor) { return seen_by_stream(tensor).clone(); }
 
 c10::StreamId use_stream(int device, c10::StreamId id) {
   return guard().exchangeStream(stream_of(static_cast<DeviceIndex>(device), id)).id();
+}
+
+// Returns the streams that torch knows as users of the tensor's memory.
+std::vector<c10::StreamId> users(const at::Tensor& tensor) {
+  const auto* const block = static_cast<const Block*>(tensor.storage().data_ptr().get_context());
+  return {block->users.begin(), block->users.end()};
 }
 
 void synchronize(int device) {
@@ -425,7 +460,7 @@ PYBIND11_MODULE(fake_device, module) {
   module.def("start", &start, py::arg("devices"), Released());
   module.def("to_device", &to_device, py::arg("tensor"), py::arg("device"), Released());
   module.def("hold", &hold, py::arg("device"), Released());
-  module.def("release", &release);
+  module.def("release", &release, py::arg("hold") = py::none());
   module.def("begin_capture", &begin_capture, py::arg("device"));
   module.def("end_capture", &end_capture, py::arg("device"));
   module.def("peek", &peek, py::arg("tensor"), Released());
@@ -435,6 +470,12 @@ PYBIND11_MODULE(fake_device, module) {
   module.def("set_device", [](int device) { current_device = static_cast<DeviceIndex>(device); });
   module.def("new_stream", [](int device) { return add_stream(static_cast<DeviceIndex>(device)); });
   module.def("use_stream", &use_stream, py::arg("device"), py::arg("stream"));
+  module.def("users", &users, py::arg("tensor"));
+  module.def("pool", [] {
+    std::vector<c10::StreamId> pool(pool_size);
+    std::iota(pool.begin(), pool.end(), 1);
+    return pool;
+  });
   module.def("synchronize", &synchronize, py::arg("device"), Released());
   module.def("device_bytes", [] { return fake_cuda_counts().device_bytes; });
 }

@@ -1,16 +1,18 @@
-"""Gives ranks CUDA tensors, over a fake of CUDA that fake_device.cc makes known to torch.
+"""Gives ranks CUDA tensors, over a fake of CUDA. fake_device.cc connects the fake to torch.
 
 The host cannot access the memory of the fake's devices, and streams work as with CUDA.
 """
 import contextlib
 import importlib.util
 import os
+from datetime import timedelta
 
 import pytest
 import ranks
 import torch
 
 LIBRARIES = {"nccl": "nccl,tcp", "staged": "tcp"}
+LIMIT = timedelta(seconds=ranks.DEADLINE_SECONDS)
 
 _spec = importlib.util.spec_from_file_location("fake_device", os.environ["FAKE_DEVICE"])
 fake = importlib.util.module_from_spec(_spec)
@@ -30,10 +32,39 @@ def run(size, function, *arguments, **options):
 
 
 def with_devices(rank, size, function, *arguments):
-    """Gives each rank the device of its number. `function` gets a function that moves a tensor there."""
+    """Gives each rank the device with its number. `function` gets a function that moves a tensor to
+    this device."""
     fake.start(size)
     _pretend(rank, size)
     return function(rank, size, lambda tensor: fake.to_device(tensor, rank), *arguments)
+
+
+@contextlib.contextmanager
+def held(rank):
+    """Keeps the current stream of this rank's device busy."""
+    hold = fake.hold(rank)
+    try:
+        yield
+    finally:
+        fake.release(hold)
+
+
+@contextlib.contextmanager
+def in_stream(rank, stream):
+    """Makes a stream the current stream. Stream 0 is the default stream."""
+    before = fake.use_stream(rank, stream)
+    try:
+        yield stream
+    finally:
+        fake.use_stream(rank, before)
+
+
+def other_stream(rank):
+    return in_stream(rank, fake.new_stream(rank))
+
+
+def full(value, count=1000):
+    return torch.full((count,), float(value))
 
 
 class _Stream(torch.Stream):
@@ -47,7 +78,8 @@ class _Event(torch.Event):
 
 
 def _pretend(device, count):
-    """Makes torch.cuda, which torch's build for CPUs has without its functions, work on the fake's devices."""
+    """Makes torch.cuda work on the fake's devices. In torch's build for CPUs, torch.cuda lacks its
+    functions."""
     cuda = torch.cuda
     fake.set_device(device)
     cuda._lazy_init = lambda: None

@@ -1,4 +1,5 @@
-"""Tests children that a rank forks. However a child ends, it says no goodbye for the rank, and the rank continues."""
+"""Tests children that a rank forks. However a child ends, it never says goodbye for the rank, and
+the rank continues."""
 import gc
 import multiprocessing
 import os
@@ -13,7 +14,8 @@ from torch.utils.data import DataLoader, Dataset
 
 
 def check(size):
-    """Checks that the group works: with a reduction, and with a future, which uses a thread of its own."""
+    """Checks that the group works, with a reduction and with a future. The future uses another
+    thread."""
     ones = torch.ones(8)
     dist.all_reduce(ones)
     assert ones[0] == size
@@ -23,7 +25,8 @@ def check(size):
 
 
 def forked(body):
-    """Forks a child that runs `body` and ends as the interpreter does. Returns its exit status."""
+    """Forks a child that runs `body` and ends as the interpreter does. Returns the child's exit
+    status."""
     child = os.fork()
     if child == 0:
         try:
@@ -33,7 +36,7 @@ def forked(body):
 
             traceback.print_exc()
             os._exit(7)
-        import threading  # the next call waits for threads, as the interpreter does when it ends
+        import threading  # the next call waits for threads, like the interpreter at its end
 
         threading._shutdown()
         import atexit
@@ -141,7 +144,7 @@ def test_a_rank_goes_on_after_its_child_has_ended(child):
     assert ranks.run(2, goes_on, child) == {0: True, 1: True}
 
 
-# This is a separate program, so that the child contains nothing of pytest and ends as programs usually do.
+# This is a separate program, so that pytest is not in the child, and the child ends as programs usually do.
 ENDING = """
 import os, sys, torch, torch.distributed as dist, tutti.torch
 dist.init_process_group("tutti")

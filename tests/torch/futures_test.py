@@ -18,7 +18,7 @@ def futures(rank, size):
     assert work.is_completed() and work.is_success()
     assert work.result()[0].data_ptr() == tensor.data_ptr()
 
-    # A callback may wait for another operation. The callbacks of PowerSGD do so.
+    # A callback may wait for another operation, as the callbacks of PowerSGD do.
     def then_another(future):
         return dist.all_reduce(future.value()[0], async_op=True).get_future().wait()[0] * 2
 
@@ -57,7 +57,8 @@ def test_futures_do_not_wait_for_a_receive():
 
 
 def gathers_in_inference_mode(rank, size):
-    """The thread of the futures, which is not in inference mode, copies the results into such tensors."""
+    """Tests results that are tensors of inference mode. The thread of the futures copies the
+    results, although it is not in that mode."""
     with torch.inference_mode():
         outputs = [torch.empty(8) for _ in range(size)]
         value = dist.all_gather(outputs, torch.full((8,), float(rank)), async_op=True).get_future().wait()
@@ -83,9 +84,10 @@ def test_work_that_nobody_waits_for():
 
 
 def looked_at_while_settled(rank, size):
-    """The thread of the futures needs the GIL to drop the last reference to a tensor that has a Python object.
+    """Tests that two threads do not deadlock. The thread of the futures needs the GIL to drop the
+    last reference to a tensor with a Python object.
 
-    Meanwhile this thread, which may hold the GIL, looks at the future. The two must not deadlock.
+    The thread of the test reads the future at the same time, and may hold the GIL.
     """
     for _ in range(1000):
         tensor = torch.ones(100)
@@ -130,7 +132,7 @@ def coalesced(rank, size):
     assert torch.equal(received, torch.full((3,), float((rank - 1) % size)))
 
 
-    # A coalescing group that an exception has left open does not affect the next group.
+    # An exception leaves a coalescing group open. The open group must not affect the next group.
     with pytest.raises(ZeroDivisionError):
         with dist._coalescing_manager():
             raise ZeroDivisionError
@@ -144,7 +146,8 @@ def test_coalesced(size):
     ranks.run(size, coalesced)
 
 
-# Rank 1 does not make the call. When rank 0 ends, its operation fails, and the callback runs.
+# Rank 1 does not make the call. The operation of rank 0 fails when rank 0 ends, and the callback
+# runs.
 ENDING = """
 import os, sys, time, torch, torch.distributed as dist, tutti.torch
 dist.init_process_group("tutti")

@@ -1,4 +1,5 @@
-"""Tests what a process group does besides collectives: point to point, objects, subgroups, debugging."""
+"""Tests the functions of a process group besides collectives: point to point, objects, subgroups
+and debugging."""
 import pytest
 import ranks
 import torch
@@ -56,7 +57,8 @@ def groups(rank, size):
     assert torch.equal(tensor, torch.full((3,), float(sum(range(rank % 2, size, 2)))))
     assert mine._get_backend(torch.device("cpu")).name() == "tutti"
     objects(rank, size)
-    # Destroying a group leaves the other groups alone. The ranks of the destroyed group can meet again in a new group.
+    # The end of a group does not affect other groups. The ranks of the destroyed group can meet
+    # again in a new group.
     dist.destroy_process_group(mine)
     again = dist.new_group(list(range(size)))
     dist.all_reduce(tensor, group=again)
@@ -91,7 +93,8 @@ def detail(rank, size):
     dist.all_reduce(tensor)
     objects(rank, size)
     dist.barrier()
-    # torch's debugging wrapper notices the disagreement before the operation starts. In torch 2.1, the backend notices it.
+    # torch's debugging wrapper notices the disagreement before the operation starts. In torch 2.1, the
+    # backend notices the disagreement.
     with pytest.raises(RuntimeError, match="mismatch between collectives|mismatch: rank"):
         dist.all_reduce(torch.ones(3 + rank))
     return tensor[0].item()

@@ -13,4 +13,6 @@ else:
     dist.init_process_group("tutti", init_method=method, rank=int(rank), world_size=int(size))
 tensor = torch.tensor(dist.get_rank() + 1.0)
 dist.all_reduce(tensor)
-print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {tensor.item()}", flush=True)
+# The line is written at once. `print` would write its end separately under torchrun, where Python does not buffer
+# output, and lines of two ranks would mix.
+sys.stdout.write(f"rank {dist.get_rank()} of {dist.get_world_size()}: {tensor.item()}\n")

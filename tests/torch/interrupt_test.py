@@ -1,4 +1,5 @@
-"""Tests Ctrl-C: the rank that gets it raises KeyboardInterrupt, and the others raise an error that names that rank."""
+"""Tests Ctrl-C. The interrupted rank raises KeyboardInterrupt, and the other ranks raise an error
+that names that rank."""
 import os
 import pathlib
 import signal

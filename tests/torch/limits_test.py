@@ -42,7 +42,8 @@ def waits_briefly(rank, size):
             work.wait(timedelta(milliseconds=50))
         assert not work.is_completed()
         dist.barrier()
-        work.wait(timedelta(days=365 * 400))  # the operation continued after the wait that timed out
+        # The operation continued after the timeout of the first wait.
+        work.wait(timedelta(days=365 * 400))
         assert tensor.item() == 5
     else:
         dist.barrier()
@@ -60,7 +61,7 @@ def has_no_end(rank, size, limit):
     options.timeout = limit
     tensor = torch.empty(1)
     receive = dist.irecv(tensor, 1 - rank)
-    time.sleep(0.3)  # long enough for a timeout to be noticed
+    time.sleep(0.3)  # long enough for a timeout
     total = torch.ones(1)
     dist.group.WORLD.allreduce([total], options).wait(limit)
     dist.group.WORLD.monitored_barrier(limit)
@@ -128,7 +129,8 @@ def create_group(store, rank, size, timeout=timedelta(seconds=60)):
 
 
 def run_at_once(*functions):
-    """Runs each function in a thread of its own, all at once. Raises the exception of a function that fails."""
+    """Runs all functions at the same time, each in its own thread. Raises the exception of a
+    function that fails."""
     with ThreadPoolExecutor(len(functions)) as threads:
         start = threading.Barrier(len(functions))
 
@@ -155,7 +157,7 @@ def aborts_and_shuts_down(_rank, _size, rounds, size):
             functions = [partial(until_it_ends, each) for each in backends]
             functions += [each.abort for each in backends] + [each.shutdown for each in backends]
             run_at_once(*functions)
-            backends[0].abort()  # does nothing, since the group has ended
+            backends[0].abort()  # has no effect, since the group has ended
             with pytest.raises(RuntimeError, match="shut down"):
                 backends[0].barrier()
 

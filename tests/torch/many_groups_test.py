@@ -68,7 +68,7 @@ def test_the_others_take_no_part():
 
 
 def gives_up_a_group(rank, size):
-    """Rank 1 does not call new_group. Afterwards, all ranks can still make a group."""
+    """Rank 1 does not make the first call of new_group. All ranks can still make a group after that."""
     if rank != 1:
         with pytest.raises(dist.DistBackendError, match=r"timeout.*rank 1 \(host"):
             dist.new_group([0, 1, 2], timeout=ranks.timedelta(seconds=2), use_local_synchronization=True)

@@ -62,7 +62,8 @@ dist.destroy_process_group()
 
 
 def test_the_wait_for_a_late_rank_is_silent():
-    """Checks that torch logs nothing while a rank waits. torch's own wait at a store would log a warning at each timeout."""
+    """Checks that torch logs nothing while a rank waits. (Torch's own wait at a store would log a
+    warning at each timeout.)"""
     changes = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(ranks.free_port()), "WORLD_SIZE": "2"}
     programs = [subprocess.Popen([sys.executable, "-c", LATE], env=ranks.environment(RANK=str(rank), **changes),
                                  stderr=subprocess.PIPE, text=True) for rank in range(2)]

@@ -1,4 +1,5 @@
-"""Tests every operation, type and reduction against a result computed on each rank, and against Gloo's."""
+"""Tests every operation, type and reduction. Each rank checks the result against its own computation, and
+against Gloo's result."""
 import ctypes.util
 import functools
 import operator
@@ -122,7 +123,8 @@ def all_types_reduce(rank, size):
                     continue
                 what = f"{call.__name__}({dtype}, {op}) on rank {rank} of {size}"
                 check(call(dtype, op, None), expected, what)
-                # In some versions (torch 2.6) Gloo's reduce_scatter always sums, whatever the operation.
+                # In some versions (torch 2.6) Gloo's reduce_scatter computes sums for every
+                # operation.
                 if comparable_to_gloo and (op == ReduceOp.SUM or call in (all_reduce, reduce)):
                     agreed += gloo_agrees(lambda: call(dtype, op, gloo), expected, what)
     return agreed
@@ -131,7 +133,8 @@ def all_types_reduce(rank, size):
 @pytest.mark.parametrize("size", SIZES)
 def test_reductions(size):
     agreed = ranks.run(size, all_types_reduce)
-    assert min(agreed.values()) > 40  # Gloo's results were compared; before about torch 2.4 it has no reduce_scatter
+    # Many results of Gloo were compared. (Before about torch 2.4, Gloo has no reduce_scatter.)
+    assert min(agreed.values()) > 40
 
 
 def premultiplied(rank, size):
@@ -211,13 +214,13 @@ def all_types_move(rank, size):
             result = call(dtype, None)
             if result is not None:
                 check(result, expected, what)
-            # Skip types that Gloo lacks: some of Gloo's ranks would refuse the call while others had started it and
-            # would wait.
+            # Gloo gets no call with a type that it lacks, since some of its ranks would refuse the call while
+            # others would already wait in it. Gloo also lacks all_to_all.
             if dtype in INTEGERS + FLOATS and call not in (all_to_all,):
                 try:
                     result = call(dtype, gloo)
                 except RuntimeError as error:
-                    # In torch 2.1, Gloo refuses all_gather_into_tensor and bfloat16, on all ranks alike.
+                    # Gloo in torch 2.1 refuses all_gather_into_tensor and bfloat16 on all ranks.
                     if not any(text in str(error) for text in ("no support", "Invalid scalar type")):
                         raise
                     continue
@@ -228,7 +231,7 @@ def all_types_move(rank, size):
 
 
 def joined(tensors):
-    """Concatenates tensors like torch.cat, but of any type: torch.cat does not support every type."""
+    """Concatenates tensors of any type. torch.cat does not support every type."""
     flat = torch.cat([each.view(torch.uint8) for each in tensors])
     return flat.view(tensors[0].dtype)
 
@@ -308,7 +311,7 @@ def layouts(rank, size):
     turned = (torch.arange(12.0).reshape(3, 4) + rank).t()
     dist.all_reduce(turned)
     check(turned, (size * torch.arange(12.0).reshape(3, 4) + sum(range(size))).t(), "transposed")
-    # The tensors of lists are copied, so that any layout works.
+    # Tensors in lists may have any layout, because their elements are copied.
     outputs = [torch.zeros(3, 4)[:, ::2] for _ in range(size)]
     dist.all_gather(outputs, torch.arange(12.0).reshape(3, 4)[:, ::2])
     for output in outputs:
@@ -346,7 +349,8 @@ def test_sparse(size):
 
 
 def on_cuda(index=0):
-    """Returns a tensor that claims to be on a CUDA device. It has no elements, since there may be no such device here."""
+    """Returns a tensor that claims to be on a CUDA device. It has no elements, since this machine
+    may have no such device."""
     with FakeTensorMode():
         return torch.empty(0, device=f"cuda:{index}")
 
@@ -375,7 +379,8 @@ def refusals(rank, size):
         return
     with pytest.raises(dist.DistBackendError, match="mismatch.*on a device"):
         backend.allreduce([there if rank == 1 else torch.ones(0)], c10d.AllreduceOptions()).wait()
-        dist.barrier()  # this fails if the empty all_reduce completed before this rank heard of the mismatch
+        # The barrier fails if the empty all_reduce completed before this rank learned of the mismatch.
+        dist.barrier()
 
 
 @pytest.mark.skipif(ctypes.util.find_library("cuda") is not None, reason="this machine has a CUDA driver")

@@ -16,7 +16,8 @@ def sends_and_receives(rank, size):
     dist.send(mine, following, tag=8)
     received.wait()
     sent = dist.isend(mine, following, tag=9)
-    assert dist.recv(theirs, tag=9) == preceding  # without a source, recv takes a message from any rank
+    # recv without a source accepts a message from any rank.
+    assert dist.recv(theirs, tag=9) == preceding
     sent.wait()
     sent = dist.isend(torch.ones(0), following, tag=10)
     dist.recv(torch.ones(0), preceding, tag=10)
@@ -30,8 +31,8 @@ def transfers_in_a_batch(rank, size):
         work.wait()
 
 
-# Gloo implements these collectives directly. It builds each of its other collectives from several of these, so a
-# profiler records only the parts of such a collective.
+# Gloo implements these collectives directly. It builds each of its other collectives from several of these,
+# so a profiler records only the parts of a collective that was built in this way.
 def collectives(rank, size):
     dist.all_reduce(torch.ones(5))
     dist.all_reduce(torch.ones(5), async_op=True).wait()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Runs PyTorch's own distributed tests, which come with the torch package, on a backend.
 
-    pytorch_suite.py [--backend tutti|gloo] [--like gloo|mpi] [--ranks N] [--match REGEX] [--seconds N]
-                     [--results FILE]
+    pytorch_suite.py [--backend tutti|gloo] [--like gloo|mpi] [--ranks N] [--match REGEX] [--limit N]
+                     [--seconds N] [--results FILE] [--list]
 
-Each test runs in forked ranks of its own, with its own time limit. Each result is a line of JSON in FILE. Tests that
-have a result in FILE are not run again, so that a run can be interrupted and continued. Each test looks at the name of
-the backend to decide whether it applies. It sees the name "gloo", so every test for Gloo runs. With `--like mpi` it
-sees "mpi" instead, so the tests of operations that Gloo lacks run. pytorch_suite.txt lists the tests that do not
-apply to tutti, and why.
+Each test runs in its own forked ranks, with its own time limit. Each result is a line of JSON in FILE. Tests
+that have a result in FILE are not run again, so that a run can be interrupted and continued. Each test looks
+at the name of the backend to decide whether it applies. By default, the test sees the name "gloo", so that
+every test for Gloo runs. With `--like mpi`, it sees "mpi", so that the tests of operations that Gloo lacks
+run. pytorch_suite.txt lists the tests that do not apply to tutti, and why.
 """
 import argparse
 import datetime
@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Alike(str):
-    """Is the name of a backend, but also compares equal to `like`, the name of another backend."""
+    """The name of a backend. It also compares equal to `like`, which is the name of another backend."""
 
     like = ""
 
@@ -54,7 +54,7 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
 def load(backend, like, ranks):
     """Returns the test case of the suite for `backend`, without running it."""
     os.environ.update(BACKEND=like, WORLD_SIZE=str(ranks), CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
-    # The suite reads TEMP_DIR when it is imported. Each test makes its own folder in it.
+    # The suite reads TEMP_DIR when it is imported. Each test makes its own folder in TEMP_DIR.
     os.environ.setdefault("TEMP_DIR", tempfile.gettempdir())
     import torch
     import torch.distributed as dist
@@ -95,7 +95,7 @@ def run_here(case, name):
 
 
 def run_forked(case, name, limit):
-    """Runs one test in a process group of its own, and kills it after `limit` seconds."""
+    """Runs one test in a separate process group, and kills it after `limit` seconds."""
     with tempfile.TemporaryFile("w+") as output, tempfile.NamedTemporaryFile("w+") as verdict:
         pid = os.fork()
         if pid == 0:

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 import tutti.torch  # noqa: F401  registers the backend
 
-# The limit is generous: a test that hangs fails, but a slow machine does not.
+# The limit is generous, so that only a hang makes a test fail, and not a slow machine.
 DEADLINE_SECONDS = 600
 
 
@@ -33,7 +33,8 @@ def _rank(function, rank, size, folder, backend, timeout, arguments, pipe):
 
 
 def start(size, function, *arguments, backend="tutti", timeout=60):
-    """Starts a process for each rank. Returns the processes, and a pipe for the result of each."""
+    """Starts a process for each rank. Returns the processes, and a pipe for the result of each
+    process."""
     fork = multiprocessing.get_context("fork")
     folder = tempfile.mkdtemp()
     processes, pipes = [], []
@@ -86,5 +87,5 @@ def free_port():
 
 
 def environment(**changes):
-    """Returns a copy of this process's environment variables with `changes` made, for starting a program."""
+    """Returns the environment variables for a new program: those of this process with `changes`."""
     return {**os.environ, "OMP_NUM_THREADS": "1", **changes}

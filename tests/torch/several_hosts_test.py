@@ -1,4 +1,5 @@
-"""Tests torchrun on two hosts, which are pods on this machine, with the command lines that its manual shows."""
+"""Tests torchrun on two hosts, with the command lines of torchrun's manual. The hosts are pods on
+this machine."""
 import os
 import sys
 from pathlib import Path

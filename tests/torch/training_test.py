@@ -1,4 +1,5 @@
-"""Tests training: DistributedDataParallel learns the same as with Gloo, and hooks, join, FSDP2 and DTensor work."""
+"""Tests that DistributedDataParallel gets the same results as with Gloo. Also tests communication hooks,
+`join`, FSDP2 and DTensor."""
 import subprocess
 import sys
 from pathlib import Path

@@ -25,8 +25,9 @@ std::string own_program() {
   return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "tutti";
 }
 
-// Returns whether the machine has enough memory, and tells the user if it does not. Without this check,
-// allocating too much would succeed, and the kernel would kill the ranks when they fill the memory.
+// Returns whether the machine has enough memory, and tells the user if it does not. The check is
+// needed because the kernel lets each rank allocate more memory than there is. It then kills the
+// ranks when they fill that memory.
 bool fits_in_memory(const BenchOptions& options) {
   const auto config = Config::from_environment();
   const int given = config.ok() ? config->local_world_size.value_or(1) : 1;
@@ -42,14 +43,15 @@ bool fits_in_memory(const BenchOptions& options) {
 int launch_ranks(const BenchOptions& options, const Arguments& arguments) {
   RunOptions run;
   run.placement.ranks = options.launch_ranks;
-  run.hosts = {"127.0.0.1:" + std::to_string(options.launch_ranks)};  // even within a job of Slurm
+  // The ranks stay on this machine, even inside a Slurm job.
+  run.hosts = {"127.0.0.1:" + std::to_string(options.launch_ranks)};
   run.program = {own_program(), "bench"};
   for (const std::string& word : arguments_of_rank(arguments)) run.program.push_back(word);
   return launch(run);
 }
 
-// Opens `report` on rank 0. Returns false on all ranks if the report cannot be written. If rank 0 alone
-// returned false, the other ranks would continue and report that rank 0 has left.
+// Opens `report` on rank 0. Returns false on all ranks if the report cannot be written. If only
+// rank 0 stopped, the other ranks would continue and report that rank 0 has left.
 bool open_report(Communicator& communicator, const BenchOptions& options, std::optional<Report>& report) {
   std::uint8_t open[] = {1};
   if (communicator.rank() == 0) {

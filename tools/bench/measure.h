@@ -10,7 +10,8 @@ namespace tutti::tools {
 
 // A `Measurement` is the result at one size. It is the same on all ranks.
 struct Measurement {
-  std::uint64_t wrong = 0;  // wrong elements on all ranks, in checks before and after timing
+  // The number of wrong elements on all ranks, found by the checks before and after timing.
+  std::uint64_t wrong = 0;
   double median_us = 0;
   double p99_us = 0;
   double min_us = 0;

@@ -14,7 +14,8 @@
 
 namespace tutti::tools {
 
-// `Measured` lists what can be measured: the collectives and two patterns of point-to-point messages.
+// `Measured` lists the operations that can be measured: the collectives and two patterns of
+// point-to-point messages.
 enum class Measured {
   all_reduce,
   reduce,
@@ -36,8 +37,8 @@ struct MeasuredInfo {
   std::string_view name;
   std::optional<CollectiveKind> kind;  // none for the point-to-point patterns
   bool reduces = false;
-  // Returns the bus bandwidth divided by the algorithm bandwidth (as nccl-tests defines both): how many times
-  // each link carries the vector.
+  // Returns the bus bandwidth divided by the algorithm bandwidth (nccl-tests defines both). This
+  // ratio says how many times each link carries the vector.
   double bus_factor(int ranks) const;
 };
 
@@ -76,7 +77,7 @@ class BenchOperation {
   const Pattern pattern_;
   const int rank_;
   const int ranks_;
-  std::uint64_t count_;     // elements of one block if the operation has blocks, otherwise of the vector
+  std::uint64_t count_;     // elements of one block, or of the vector if there are no blocks
   std::uint64_t elements_;  // elements of the vector
   AlignedBytes in_;
   AlignedBytes out_;

@@ -24,8 +24,9 @@ struct Words {
 void declare(CLI::App& app, BenchOptions& options, Words& words) {
   app.add_option("COLLECTIVE", words.collectives, "all_reduce, broadcast, ..., sendrecv, pingpong; or all")
       ->required();
-  add_ranks_option(app, options.launch_ranks,
-                   "Start N ranks here; otherwise use those of `tutti run`, or one");
+  add_ranks_option(
+      app, options.launch_ranks,
+      "Start N ranks here; without -n, use the ranks of `tutti run`, or a single rank if there are none");
   app.add_option("--min-bytes", words.min_bytes, "The smallest vector")->capture_default_str();
   app.add_option("--max-bytes", words.max_bytes, "The largest vector")->capture_default_str();
   app.add_option("--factor", options.factor, "The factor from one size to the next")
@@ -137,10 +138,10 @@ std::vector<std::uint64_t> BenchOptions::sizes(const MeasuredInfo& info) const {
 
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments) {
   CLI::App app(
-      "Measures collectives, between the ranks of `tutti run` or between N ranks that it starts (-n). Every\n"
-      "result is checked before and after timing. The time of a batch is the mean of its operations, on the\n"
-      "slowest rank; shown are the median and the 99th percentile over all batches. Bandwidths (algbw,\n"
-      "busbw) are as in nccl-tests. The exit status is 1 if a result was wrong.",
+      "Measures collectives between the ranks of `tutti run`, or between N ranks that this command\n"
+      "starts (-n). Every result is checked before and after timing. The time of a batch is the mean of its\n"
+      "operations, on the slowest rank; shown are the median and the 99th percentile over all batches.\n"
+      "Bandwidths (algbw, busbw) are as in nccl-tests. The exit status is 1 if a result was wrong.",
       "tutti bench");
   BenchOptions options;
   Words words;

@@ -24,20 +24,21 @@ struct BenchOptions {
   ReduceOp op = ReduceOp::sum;
   std::string transport;  // empty for the default
   std::string algorithm;  // empty for the selector's choice
-  int iterations = 0;     // batches for each size; 0 for as many as fit in `budget`
-  int warmup = 0;         // operations before measuring; 0 to decide by time
-  int batch = 0;          // operations in a batch; 0 to decide by time
+  int iterations = 0;     // batches for each size; 0 means as many as fit in `budget`
+  int warmup = 0;         // operations before measuring; 0 means a number chosen by time
+  int batch = 0;          // operations in a batch; 0 means a number chosen by time
   std::chrono::milliseconds budget{200};
   std::string csv;
 
   std::vector<std::uint64_t> sizes(const MeasuredInfo& info) const;
 };
 
-// Returns the options. For --help or a wrong option, prints the help or the error, and returns the exit
-// status with which the command must end at once.
+// Returns the options. For --help it prints the help, and for a wrong option it prints an error. In
+// these two cases it returns an exit status instead of options, and the command must end at once
+// with this status.
 std::variant<BenchOptions, int> parse_bench_options(const Arguments& arguments);
 
-// Returns the arguments with which `tutti bench` starts its ranks. With them, the ranks make the measurements
+// Returns the arguments with which `tutti bench` starts its ranks, so that the ranks make the measurements
 // that `arguments` asks for.
 Arguments arguments_of_rank(const Arguments& arguments);
 

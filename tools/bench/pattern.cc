@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t piece = 4096;  // a `Checker` compares this many elements at a time
 
-// Hashes `value` so that the results of neighbouring values are unrelated. This is the finisher of
-// splitmix64.
+// Hashes `value` so that neighbouring values have unrelated hashes. The code is the last step of
+// the random number generator splitmix64.
 std::uint64_t mixed(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
@@ -97,8 +97,9 @@ Pattern::Pattern(DataType type, const ReduceOp& op, int ranks) : type_(type), op
   }
 }
 
-// Returns one element of a rank's input. If `values_` is 0, only one rank contributes at each index. In a
-// product, the element of that rank is 2 and all others are 1; otherwise it is 1 and all others are 0.
+// Returns one element of a rank's input. If `values_` is 0, only one rank contributes at each
+// index. In a product, that rank's element is 2 and the elements of all other ranks are 1. In other
+// operations, that rank's element is 1 and those of all others are 0.
 std::uint64_t Pattern::value(int rank, std::uint64_t index) const {
   const auto number = static_cast<std::uint64_t>(rank);
   if (values_ > 0) return mixed(index * 1000003 + number) % values_;

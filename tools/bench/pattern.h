@@ -10,10 +10,11 @@
 
 namespace tutti::tools {
 
-// `Pattern` is the test data: it computes any element of any rank's input. A reduction gives the same bits in
-// whatever order the inputs are combined: integers wrap around, floating-point sums stay exact, and the
-// factors of floating-point products are 1 or 2. Inputs differ between ranks. A hash makes them differ
-// between indices too, so that a block in the wrong place is noticed.
+// `Pattern` is the test data: it computes any element of any rank's input. A reduction of these
+// inputs gives the same bits, whatever the order in which they are combined. The reason is that
+// integers wrap around, floating-point sums stay exact, and the factors of floating-point products
+// are 1 or 2. Inputs differ between ranks. A hash makes them differ between indices too, so that a
+// check notices a block in the wrong place.
 class Pattern {
  public:
   Pattern(DataType type, const ReduceOp& op, int ranks);
@@ -31,10 +32,11 @@ class Pattern {
   DataType type_;
   ReduceOp op_;
   int ranks_;
-  std::uint64_t values_;  // inputs are below this; 0: one rank contributes at each index (see `value`)
+  // Inputs are less than this number; 0 means that only one rank contributes at each index (see `value`).
+  std::uint64_t values_;
 };
 
-// `Checker` compares the result of an operation with the right result, piece by piece, and counts wrong
+// `Checker` compares the result of an operation with the right result, piece by piece, and counts the wrong
 // elements.
 class Checker {
  public:

@@ -14,8 +14,8 @@ class Report {
   Report(const BenchOptions& options, int ranks);
 
   void begin(const MeasuredInfo& info);
-  // Adds a row. `asked` is the size in bytes that the user asked for; `operation` knows the real size, in
-  // whole elements. A wrong result gets no row in the CSV file.
+  // Adds a row. `asked` is the size in bytes that the user asked for. The real size may differ,
+  // since the vector consists of whole elements. A wrong result gets no row in the CSV file.
   void add(const MeasuredInfo& info, std::uint64_t asked, const BenchOperation& operation,
            const Measurement& found);
 

@@ -30,8 +30,9 @@ std::optional<pid_t> as_pid(const std::string& text) {
   return pid;
 }
 
-// `Asked` holds the answers of the ranks on this machine. `problems` maps a process id to the reason why that
-// process did not answer. If the caller named no process, processes of other users are left out.
+// `Asked` holds the answers of the ranks on this machine. `problems` maps a process id to the
+// reason why that process did not answer. If the caller named no process, `problems` leaves out the
+// processes of other users.
 struct Asked {
   std::vector<DebugAnswer> answers;
   std::map<pid_t, std::string> problems;
@@ -59,8 +60,9 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
       others.push_back(endpoint);
     }
   }
-  // An endpoint shows the process id that is valid inside the process's own container. Here the same process
-  // may have another id. So ask all other endpoints too: an answer shows the id that is valid here.
+  // An endpoint shows the process id that is valid inside the process's own container. The same
+  // process may have a different id outside, which only its answer shows. So all other endpoints
+  // are asked too.
   if (asked.answers.size() + asked.problems.size() < wanted.size()) {
     for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
   }
@@ -124,7 +126,7 @@ int show_ranks(const std::vector<pid_t>& pids) {
 // `Jobs` maps a job's id and size to its dumps.
 using Jobs = std::map<std::pair<std::string, int>, std::vector<RankDump>>;
 
-// Adds a dump. If a rank has two dumps, keeps the later one.
+// Adds a dump. Keeps only the latest dump of each rank.
 void keep(Jobs& jobs, RankDump dump) {
   std::vector<RankDump>& dumps = jobs[{dump.job, dump.size}];
   const auto same =
@@ -152,9 +154,9 @@ void keep_answers(Jobs& jobs, const std::vector<pid_t>& pids) {
   }
 }
 
-// Merges the dumps of all sources, and prints the report. If a file is not a dump, the other sources are
-// still merged, but the exit status is `exit_failure`. If a process does not answer, the exit status stays
-// the same; the report says what a missing answer may mean.
+// Merges the dumps of all sources, and prints the report. A file that is not a dump changes the
+// exit status to `exit_failure`, but the other sources are still merged. A process that does not
+// answer leaves the exit status unchanged. The report says what a missing answer may mean.
 int merge_dumps(const Arguments& sources) {
   Jobs jobs;
   bool complete = true;

@@ -10,8 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Returns an integer, or throws. `get<T>()` alone would also accept floating-point numbers, even fractions
-// and huge ones.
+// Returns an integer, or throws. `get<T>()` alone would also accept any floating-point number, even a
+// fraction or a huge number.
 template <class T>
 T integer(const Json& json) {
   if (!json.is_number_integer()) throw Json::type_error::create(302, "an integer was expected", &json);
@@ -23,7 +23,8 @@ T integer_or_zero(const Json& object, const char* key) {
   return object.contains(key) ? integer<T>(object.at(key)) : T{0};
 }
 
-// Makes text safe to print on a terminal, since dumps come from other processes.
+// Returns text that is safe to print on a terminal. A dump comes from another process, so its text may not be
+// safe.
 std::string text_of(const Json& json) { return printable(json.get<std::string>()); }
 
 std::vector<int> integers(const Json& json) {
@@ -89,8 +90,8 @@ Result<RankDump> parse_dump(std::string_view text) {
   try {
     return dump_of(Json::parse(text));
   } catch (const Json::exception& error) {
-    // The JSON library begins each error text with its own name for the error, in brackets. This name is left
-    // out.
+    // The JSON library begins each error text with its own name for the error, in brackets. This
+    // code removes that name.
     const std::string why = error.what();
     const std::size_t name_end = why.find("] ");
     return Status(Code::invalid_argument,

@@ -6,8 +6,9 @@
 namespace tutti::tools {
 namespace {
 
-// Says which operation a rank is in, or else which one it was in last. Sets `age` to the seconds since the
-// current operation began or the last one ended, or to 0 if that is unknown.
+// Names the operation that a rank is in, or its last operation if it is in none. Sets `age` to the
+// seconds since the current operation began or the last operation ended, or to 0 if that time is
+// unknown.
 std::string situation(const View& view, double& age) {
   const auto since = [&](std::int64_t time_us) {
     return time_us == 0 ? 0 : seconds_between(time_us, view.dump->time_us);

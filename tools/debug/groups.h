@@ -27,11 +27,11 @@ struct Group {
   std::vector<int> ranks;
   std::map<int, View> views;  // keys are world ranks
 
-  // Returns whether the views show that nothing is in flight, nothing has failed, and all ranks have made the
-  // same number of calls.
+  // Returns true if no operation is in flight, the communicator has not failed, and all ranks have
+  // made the same number of calls.
   bool is_quiet() const;
-  // Describes which operation each rank is in. Ranks in the same operation share a line. `dumps` holds the
-  // job's dumps, by rank. A rank may have none.
+  // Describes which operation each rank is in. Ranks in the same operation share a line. `dumps` maps each
+  // rank of the job to its dump. A rank may have no dump.
   std::string describe(const std::map<int, const RankDump*>& dumps) const;
 };
 

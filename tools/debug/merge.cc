@@ -15,18 +15,19 @@ namespace {
 using Communicator = RankDump::Communicator;
 using Operation = RankDump::Operation;
 
-// A wait of fewer seconds than this proves nothing, since ranks are dumped one after the other and their
-// clocks differ a little.
+// A wait of fewer seconds than this proves nothing. The ranks are dumped one after the other, and
+// their clocks differ a little.
 constexpr double least_wait = 0.1;
-// A dump waits this many seconds for the answer of the rank's driving thread. If there was no answer
-// (`RankDump::progress` is false), that thread has been in the same place for at least this long.
+// A dump waits this many seconds for the answer of the rank's driving thread. `RankDump::progress`
+// is false if the thread did not answer. In that case the thread has been stuck for at least this
+// long.
 constexpr double unanswered = 1;
 
-// Returns for how many seconds `waiting` is known to have waited in `operation` for `other` (null if that
-// rank has no dump). Call this only if `other` had not called the operation when it was dumped. After its
-// dump, `other` may have called the operation. So if `other` was dumped before `waiting`, only the wait until
-// the dump of `other` counts. The clocks of different hosts cannot be compared, so dumps of different hosts
-// count as made at the same time.
+// Returns for how many seconds `waiting` has certainly waited for `other` in `operation`. `other`
+// is null if that rank has no dump. Call this only if `other` had not called the operation when it
+// was dumped. `other` may have called the operation after its dump. So if the dump of `other` is
+// the earlier one, only the wait until that dump counts. The clocks of different hosts cannot be
+// compared, so dumps of different hosts count as made at the same time.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
@@ -54,12 +55,13 @@ class Merge {
 
   const std::vector<RankDump>& dumps_;
   std::map<int, const RankDump*> by_rank_;
-  std::map<int, std::string> names_;  // of ranks that others wait for
+  std::map<int, std::string> names_;  // the names of the ranks that others wait for
   std::map<std::pair<std::uint64_t, std::vector<int>>, Group> groups_;
   std::vector<Wait> waits_;
   std::string text_;
   bool something_ = false;  // the report has found a problem
-  bool moments_ = false;    // a rank waits for another, but not yet for `least_wait`
+  // A rank waits for another rank, but its wait is still shorter than `least_wait`.
+  bool moments_ = false;
 };
 
 Merge::Merge(const std::vector<RankDump>& dumps) : dumps_(dumps) {
@@ -82,8 +84,8 @@ std::string Merge::name(int rank) const {
   return known == names_.end() ? "rank " + std::to_string(rank) : known->second;
 }
 
-// Reports the first operation number at which ranks have made different calls. Returns whether there is such
-// a number. If there is, the report need not say which rank is behind.
+// Reports the first operation number at which ranks have made different calls. Returns whether
+// there is such a number. If there is, the report need not say which rank is behind.
 bool Merge::find_mismatch(const Group& group) {
   std::map<std::uint64_t, std::map<std::string, std::vector<int>>> calls;
   for (const auto& [rank, view] : group.views) {
@@ -145,7 +147,7 @@ void Merge::transfers_of(const Group& group) {
   }
 }
 
-// Describes the state of a rank that others wait for and that waits for no rank itself.
+// Describes the state of a rank that waits for no rank, although others wait for it.
 std::string Merge::state_of(int rank) const {
   const auto found = by_rank_.find(rank);
   if (found == by_rank_.end()) {
@@ -156,8 +158,8 @@ std::string Merge::state_of(int rank) const {
   const Operation* last = nullptr;
   std::int64_t latest = 0;
   for (const Communicator& communicator : dump.communicators) {
-    // The end time of the last operation may be unknown. But operations end in order, so it is no earlier
-    // than the end times of the operations before it.
+    // The end time of the last operation may be unknown. Operations end in order, so the latest
+    // known end time of an earlier operation is a lower limit.
     std::int64_t known = 0;
     for (const Operation& operation : communicator.operations) {
       if (operation.running) return "it is itself in " + numbered(operation) + stays;
@@ -199,8 +201,9 @@ void Merge::name_a_circle() {
   text_ += "\n";
 }
 
-// Names the ranks that have no dump and that no rank is known to wait for. Other ranks may still wait for
-// them, since the members of a failed communicator no longer know which ranks they waited for.
+// Names the ranks that have no dump and for which no rank is known to wait. Other ranks may still
+// wait for them, because the members of a failed communicator no longer know for which ranks they
+// waited.
 void Merge::name_the_missing() {
   std::set<int> named;
   for (const Wait& wait : waits_) named.insert(wait.to);

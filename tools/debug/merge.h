@@ -7,9 +7,9 @@
 
 namespace tutti::tools {
 
-// `merge` reports what the dumps of a job's ranks show together. For each communicator in use it says which
-// operation each rank is in, which ranks made different calls, which ranks are behind, and which ranks wait
-// for those that are behind. `dumps` has at most one dump of each rank.
+// `merge` combines the dumps of a job's ranks into a report. It describes each communicator in use:
+// the operation of each rank, the ranks that made different calls, the ranks that are behind, and
+// the ranks that wait for them. `dumps` has at most one dump of each rank.
 std::string merge(const std::vector<RankDump>& dumps);
 
 }  // namespace tutti::tools

@@ -72,7 +72,7 @@ int examine(const RunOptions& options, const ReportOptions& report) {
 int doctor_command(const Arguments& arguments) {
   CLI::App app(
       "Tests the hosts of a job: ssh, versions, limits, and the connections between all pairs. Says what is\n"
-      "wrong, and what mends it. Without hosts, it tests this machine. The exit status is 0 if nothing is\n"
+      "wrong, and how to fix it. Without hosts, it tests this machine. The exit status is 0 if nothing is\n"
       "wrong, 1 if something is.",
       "tutti doctor");
   RunOptions options;
@@ -82,7 +82,8 @@ int doctor_command(const Arguments& arguments) {
   declare_host_list(app, options);
   app.add_flag("--all-pairs", report.all_pairs, "Print each pair of hosts, even if there are many");
   declare_way(app, options);
-  app.add_flag("--probe", is_probe)->group("");  // is not shown: the agents start this
+  // Hidden from the help, since only agents start a probe.
+  app.add_flag("--probe", is_probe)->group("");
   const Result<Translation> translation =
       translate(arguments, [&app](const std::string& name) { return takes_value(app, name); });
   if (!translation.ok()) return usage_error(app, translation.status().message());

@@ -36,8 +36,8 @@ Environment environment_of_job(const RunOptions& options) {
   return environment;
 }
 
-// Returns how many hosts may come up at the same time. For each of them this machine listens on a port of its
-// own, and the probe on this machine needs some, too.
+// Returns how many hosts may start at the same time. This machine listens on one port for each of
+// them, and the probe on this machine needs ports, too.
 std::size_t hosts_at_once(const Environment& environment) {
   const Result<Config> config = Config::from_values(environment);
   if (!config.ok() || !config->port_range) return most_at_once;
@@ -45,7 +45,7 @@ std::size_t hosts_at_once(const Environment& environment) {
   return std::clamp<std::size_t>(ports / 2, 1, most_at_once);
 }
 
-// Each host needs about ten descriptors here.
+// Raises the limit on open files, since each host needs about ten descriptors in this process.
 void allow_many_descriptors() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -100,7 +100,7 @@ void Examination::await_signals() {
     await_signals();
     const bool ends_job = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
     if (!ends_job) return;
-    signal_ = number;  // the steps that remain are quick, since there are no hosts any more
+    signal_ = number;  // the remaining steps are quick, since they have no hosts left to examine
     for (std::size_t host = 0; host < begun_; ++host) probes_[host]->kill();
   });
 }
@@ -169,7 +169,7 @@ void Examination::look_at_clocks(int times) {
   ask_all(requests, take_time, [this, times] { look_at_clocks(times - 1); });
 }
 
-// Returns the addresses that the launcher of a job would tell the agent of rank 0's host.
+// Returns the addresses that a job's launcher would send to the agent on the host of rank 0.
 std::vector<std::string> Examination::peers_of(std::size_t host) const {
   std::vector<std::string> peers;
   for (const std::size_t other : hosts_up()) {
@@ -191,7 +191,7 @@ void Examination::look_for_meeting() {
   const auto meeting = std::make_shared<std::string>();
   const auto take_routes = [this, peers, meeting](std::size_t host, const ProbeAnswer& answer) {
     const auto found = meeting_of(*examined_.hosts[host].facts, peers, answer.routes);
-    if (!found.ok()) return;  // the reason is found again, as the host's own problem
+    if (!found.ok()) return;  // `look_for_usage` reports the reason as a problem of the first host
     *meeting = found->address;
     examined_.doubt = printable(found->doubt);
   };

@@ -22,16 +22,18 @@
 
 namespace tutti::tools::doctor {
 
-// An `Examination` starts a probe on each host and has the probes test the host and the ways to the others.
+// An `Examination` starts a probe on each host. The probes test their hosts and the paths between
+// them.
 class Examination {
  public:
-  // `way` leads to the hosts.
+  // `way` says by which command each host is reached.
   Examination(const RunOptions& options, std::vector<LocatedHost> hosts, const StartCommand& way);
   ~Examination();
 
-  // Returns once nothing is left of the probes. Returns nothing if a signal has ended the examination.
+  // Runs the examination, and returns after all probes have ended. The result is empty if a signal
+  // ended the examination.
   std::optional<Examined> run();
-  // Returns that signal.
+  // Returns the signal that ended the examination, or 0.
   int signal() const { return signal_; }
 
  private:
@@ -42,11 +44,12 @@ class Examination {
   };
   using OnAnswer = std::function<void(std::size_t host, const ProbeAnswer& answer)>;
 
-  // Asks several hosts at the same time. Calls `on_answer` for each answer, and `then` after the last one, or
-  // once it is clear that the others will not come.
+  // Asks several hosts at the same time. Calls `on_answer` for each answer. Calls `then` after the
+  // last answer, when each host has either answered or failed.
   void ask_all(const std::vector<Request>& requests, const OnAnswer& on_answer,
                const std::function<void()>& then);
-  // The steps, in their order. Each begins the next one when it has ended.
+  // These are the steps of the examination, in their order. When a step has ended, it begins the
+  // next step.
   void begin_more();
   void begin(std::size_t host);
   void look_at_clocks(int times);
@@ -72,7 +75,8 @@ class Examination {
   std::size_t begun_ = 0;
   std::size_t beginning_ = 0;
   std::size_t most_beginning_ = 1;
-  std::deque<Round> rounds_;  // those that remain; a pair is tested in the direction from its first host
+  // The remaining rounds; the first host of a pair connects to the second.
+  std::deque<Round> rounds_;
   std::size_t ended_ = 0;
   int signal_ = 0;
 };

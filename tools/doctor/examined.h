@@ -20,24 +20,25 @@ struct ClockOffset {
 struct ExaminedHost {
   std::string name = {};
   std::optional<HostFacts> facts = {};  // empty if its probe has not reported them
-  std::string problem = {};  // why the host did not come up, or was lost later; empty if all went well
-  Usage usage = {};          // if there are facts
+  std::string problem = {};             // why the probe did not start or was lost; empty if all went well
+  Usage usage = {};                     // valid only if there are facts
   std::optional<ClockOffset> clock = {};
 };
 
-// `Connection` is what one host has found out about the ways to another.
+// `Connection` holds the results of one host's tests of another host.
 struct Connection {
   std::size_t from = 0;
   std::size_t to = 0;
   std::vector<Path> paths = {};
 };
 
-// `Examined` is all that the probes have found out.
+// `Examined` holds the results of all probes.
 struct Examined {
   std::vector<ExaminedHost> hosts = {};
-  std::vector<Connection> connections = {};  // of the pairs that were tested, in both directions
-  std::string doubt = {};  // about the address at which ranks would meet; empty if there is none
-  bool all_pairs = true;   // false if there are too many hosts
+  std::vector<Connection> connections = {};  // both directions of each tested pair
+  // A doubt about the address at which ranks would meet; empty if there is no doubt.
+  std::string doubt = {};
+  bool all_pairs = true;  // false if there are too many hosts to test all pairs
 };
 
 }  // namespace tutti::tools::doctor

@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the names in a folder, sorted; none if there is no such folder.
+// Returns the sorted names in a folder. The result is empty if there is no such folder.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -41,7 +41,8 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-// Returns what follows `key` and blanks on the first line of the file that begins with `key`.
+// Finds the first line of the file that begins with `key`. Returns the rest of that line, without
+// the blanks after `key`.
 std::string value_in(const std::string& file, std::string_view key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -68,7 +69,7 @@ int bits_of(const sockaddr* mask) {
   return bits;
 }
 
-// Returns the length of the network's part of each literal address of this host.
+// Maps each literal address of this host to the number of bits in its network prefix.
 std::map<std::string, int> find_prefixes() {
   std::map<std::string, int> prefixes;
   ifaddrs* list = nullptr;
@@ -96,7 +97,7 @@ int mtu_of(const std::string& interface) {
 std::int64_t speed_of(const std::string& interface) {
   std::int64_t speed = 0;
   std::ifstream("/sys/class/net/" + interface + "/speed") >> speed;
-  return std::max<std::int64_t>(speed, 0);  // -1 if the interface does not know
+  return std::max<std::int64_t>(speed, 0);  // the kernel gives -1 if the speed is unknown
 }
 
 std::vector<InterfaceFacts> look_at_interfaces() {
@@ -139,8 +140,8 @@ std::vector<RdmaPort> look_at_rdma() {
   return ports;
 }
 
-// The driver of NVIDIA shows its devices in /proc. A container may have fewer of them than that, as files in
-// /dev.
+// Returns the models of the GPUs that have a device file in /dev. NVIDIA's driver shows all devices
+// in /proc, but a container may have only some of the device files.
 std::vector<std::string> look_at_gpus() {
   const auto is_device = [](const std::string& name) {
     constexpr std::string_view prefix = "nvidia";

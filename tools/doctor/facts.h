@@ -9,11 +9,11 @@ namespace tutti::tools::doctor {
 
 inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-// An address of an interface.
+// `AddressFacts` describes one address of an interface.
 struct AddressFacts {
   std::string address = {};  // literal
-  int prefix = 0;            // the length of the network's part, in bits
-  std::uint16_t port = 0;    // where the probe listens; 0 if it does not
+  int prefix = 0;            // the number of bits in the network prefix
+  std::uint16_t port = 0;    // the port on which the probe listens; 0 if it does not listen
 };
 
 struct InterfaceFacts {
@@ -21,7 +21,7 @@ struct InterfaceFacts {
   bool loopback = false;
   int mtu = 0;                               // 0 if it is not known
   std::int64_t speed = 0;                    // in Mb/s; 0 if it is not known
-  std::vector<AddressFacts> addresses = {};  // in the order of `Interface`
+  std::vector<AddressFacts> addresses = {};  // in the same order as in `Interface`
 };
 
 struct RdmaPort {
@@ -29,29 +29,33 @@ struct RdmaPort {
   bool active = false;
 };
 
-// `HostFacts` are what a probe can tell about its host without any other host.
+// `HostFacts` holds what the probe of a host can find out without the help of other hosts.
 struct HostFacts {
   std::string version = {};
   std::string build = {};
   std::string kernel = {};
   std::string processor = {};  // the name of the model
-  int cores = 0;               // that a process may use
+  int cores = 0;               // the number that a process may use
   std::uint64_t memlock = 0;
   std::uint64_t open_files = 0;
   std::uint64_t shm_bytes = 0;  // 0 if there is no /dev/shm
   std::uint64_t shm_free = 0;
   std::vector<InterfaceFacts> interfaces = {};
-  std::string filter = {};  // the choice of interfaces by a variable; empty if there is none
+  // The value of the variable that chooses interfaces; empty if no such variable is set.
+  std::string filter = {};
   std::string filter_variable = {};
-  std::string port_range = {};  // TUTTI_PORT_RANGE
-  std::string route = {};  // the address from which packets to the launcher leave; empty if there is none
-  std::string listen_problem = {};  // why the probe does not listen on one of the addresses; may be empty
-  bool has_folder = true;           // in which a job would start its ranks
+  std::string port_range = {};  // the value of TUTTI_PORT_RANGE
+  std::string route = {};  // the address from which packets to the launcher leave; empty if there is no route
+  // Why the probe cannot listen on one of the addresses; empty if it listens on all of them.
+  std::string listen_problem = {};
+  // True if the host has the folder in which a job would start its ranks.
+  bool has_folder = true;
   std::vector<RdmaPort> rdma = {};
   std::vector<std::string> gpus = {};  // their models
 };
 
-// Looks at this machine. What depends on variables, on the launcher or on the responder is left out.
+// Returns facts about this machine. The caller must add the facts that depend on variables, on the
+// launcher or on the responder.
 HostFacts look_at_host();
 
 }  // namespace tutti::tools::doctor

@@ -7,7 +7,7 @@
 namespace tutti::tools::doctor {
 namespace {
 
-// Returns whether the filter would choose an address of a host.
+// `Takes` returns whether a filter would choose this address of a host.
 using Takes = std::function<bool(const HostFacts& facts, const std::string& address)>;
 
 bool reaches_all(const Examined& examined, const Takes& takes) {
@@ -20,7 +20,9 @@ bool reaches_all(const Examined& examined, const Takes& takes) {
          });
 }
 
-// A filter is a prefix of names, unless it begins with `=`.
+// A filter chooses all interfaces whose names begin with the filter. A filter with `=` in front
+// chooses only the exact name. So `=` is needed if another interface has a name that begins with
+// `name`.
 bool needs_whole_name(const Examined& examined, const std::string& name) {
   return std::ranges::any_of(examined.hosts, [&](const ExaminedHost& host) {
     return host.facts && std::ranges::any_of(host.facts->interfaces, [&](const InterfaceFacts& interface) {

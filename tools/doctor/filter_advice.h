@@ -6,8 +6,8 @@
 
 namespace tutti::tools::doctor {
 
-// Returns the value of TUTTI_SOCKET_IFNAME by which all hosts that were tested reach each other: the name of
-// an interface, or a network. Returns an empty text if there is none.
+// Returns a value of TUTTI_SOCKET_IFNAME with which all tested hosts reach each other. The value is
+// the name of an interface, or a network. The result is empty if there is no such value.
 std::string find_filter(const Examined& examined);
 
 }  // namespace tutti::tools::doctor

@@ -1,4 +1,4 @@
-// The findings about hosts that did not come up, and about limits, memory and clocks.
+// These are the findings about hosts that did not start, and about limits, memory and clocks.
 #include <cmath>
 #include <functional>
 #include <map>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t least_memlock = mebibyte;
 constexpr std::uint64_t least_open_files = 1024;
-constexpr std::uint64_t least_shm = 64 * mebibyte;  // a container has as much by default
+constexpr std::uint64_t least_shm = 64 * mebibyte;  // Docker gives a container this much by default
 constexpr double most_clock_offset = 1;             // in seconds
 
 // Returns the text with each of its lines made printable.
@@ -32,8 +32,8 @@ std::string printable_lines(const std::string& text) {
   return result;
 }
 
-// Hosts with the same flaw make one finding. `flaw_of` returns the flaw of a host, and `finding_for` the
-// finding for the flaw and the names of its hosts.
+// Hosts with the same flaw share one finding. `flaw_of` returns a host's flaw, if it has one.
+// `finding_for` makes the finding from the flaw and the names of the hosts.
 using FlawOf = std::function<std::optional<std::string>(const HostFacts&)>;
 using FindingFor = std::function<Finding(const std::string& flaw, const std::string& hosts)>;
 

@@ -1,4 +1,4 @@
-// The findings about the sizes of packets.
+// These are the findings about the sizes of packets.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,11 +13,11 @@
 namespace tutti::tools::doctor {
 namespace {
 
-// An interface of a host, by the host's number.
+// A `Place` is the number of a host and one of its interfaces.
 using Place = std::pair<std::size_t, const InterfaceFacts*>;
 using Places = std::set<Place>;
 
-// Returns the interfaces through which hosts have reached each other, for each network.
+// Maps each network to the interfaces through which its hosts have reached each other.
 std::map<std::string, Places> find_networks(const Examined& examined) {
   std::map<std::string, Places> networks;
   for (const Connection& connection : examined.connections) {
@@ -27,7 +27,8 @@ std::map<std::string, Places> find_networks(const Examined& examined) {
       if (path.outcome != Outcome::reached || !from || !to) continue;
       const std::string network = network_of(*to, path.to);
       const InterfaceFacts* source = owner_of(*from, path.from);
-      if (!is_in(network, path.from) || source == nullptr) continue;  // a router is between them
+      // A path from one network to another leads through a router, and is left out.
+      if (!is_in(network, path.from) || source == nullptr) continue;
       networks[network].insert({connection.from, source});
       networks[network].insert({connection.to, owner_of(*to, path.to)});
     }
@@ -47,7 +48,8 @@ std::string mtu_command(const Places& places, int mtu) {
   return "ip link set dev " + printable(places.begin()->second->name) + " mtu " + std::to_string(mtu);
 }
 
-// Advises to change the fewest interfaces.
+// Returns the advice that changes the fewest interfaces: each interface gets the MTU that most interfaces
+// already have.
 std::string mend_mtus(const Examined& examined, const std::map<int, Places>& by_mtu) {
   const auto most = std::ranges::max_element(
       by_mtu, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
@@ -78,7 +80,8 @@ void add_different_mtus(const Examined& examined, std::vector<Finding>& findings
   }
 }
 
-// Packets that vanish: their sizes, the pairs, and the interfaces that send them.
+// `Lost` describes packets that vanish: their size, the pairs of hosts, and the interfaces that
+// send them.
 struct Lost {
   int full = 0;
   std::vector<std::string> pairs;
@@ -86,7 +89,7 @@ struct Lost {
 };
 
 void add_lost_packets(const Examined& examined, std::vector<Finding>& findings) {
-  std::map<int, Lost> by_size;  // by the largest size that arrives
+  std::map<int, Lost> by_size;  // the keys are the largest sizes that arrive
   for (const Connection& connection : examined.connections) {
     const ExaminedHost& from = examined.hosts[connection.from];
     for (const Path& path : connection.paths) {
@@ -100,13 +103,13 @@ void add_lost_packets(const Examined& examined, std::vector<Finding>& findings) 
   }
   for (const auto& [size, lost] : by_size) {
     const std::string number = std::to_string(size);
-    findings.push_back({.what = "MTU of the way: packets of " + std::to_string(lost.full) +
+    findings.push_back({.what = "MTU of the path: packets of " + std::to_string(lost.full) +
                                 " bytes are lost, those of " + number + " arrive: " + join(lost.pairs) +
                                 "; a switch or tunnel between them drops larger ones",
                         .mend = (lost.senders.empty() ? ""
                                                       : mtu_command(lost.senders, size) + " on " +
                                                             text_of(examined, lost.senders) + ", or ") +
-                                "a larger MTU on the way"});
+                                "a larger MTU on the path"});
   }
 }
 

@@ -1,4 +1,4 @@
-// What is worth knowing without being wrong.
+// These are the notes: facts that are no problems, but that users should know.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -13,11 +13,12 @@
 namespace tutti::tools::doctor {
 namespace {
 
-// With fewer connections than this, none is unlike "the others".
+// A connection is compared with the others only if there are at least this many connections.
 constexpr std::size_t fewest_connections = 6;
 constexpr double slow_bandwidth = 1.0 / 4;
 constexpr double slow_round_trip = 5;
-constexpr double short_round_trip_us = 200;  // is never called slow
+// A round trip of at most this time never counts as slow.
+constexpr double short_round_trip_us = 200;
 
 Finding note(const std::string& what, const std::string& mend = "") {
   return {.what = what, .mend = mend, .is_problem = false};
@@ -29,7 +30,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// A way that was measured.
+// A `Way` is a path between two hosts that was measured.
 struct Way {
   std::string hosts;  // "alpha -> beta"
   double bandwidth;
@@ -80,7 +81,7 @@ void add_slow_ways(const Examined& examined, std::vector<Finding>& findings) {
   }
 }
 
-// Tells of hosts that differ in something. `value_of` returns a host's value as a text.
+// Adds a note if the hosts differ in `subject`. `value_of` returns a host's value as a text.
 template <class ValueOf>
 void add_difference(const Examined& examined, const std::string& subject, ValueOf value_of,
                     std::vector<Finding>& findings) {

@@ -1,4 +1,4 @@
-// The findings about interfaces, and about hosts that do not reach each other.
+// These are the findings about interfaces, and about hosts that do not reach each other.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -15,9 +15,10 @@ namespace {
 
 using Hosts = std::vector<std::size_t>;
 
-// `Reach` says what one host has found out about another, as far as a job is concerned.
+// `Reach` says which addresses of another host a host has reached. It holds only the paths that
+// matter to a job.
 struct Reach {
-  const Path* missing = nullptr;  // an address that a job would use, and that was not reached
+  const Path* missing = nullptr;  // an address that was not reached although a job would use it
   const Path* found = nullptr;    // an address that was reached
 };
 
@@ -66,9 +67,9 @@ void add_filters_without_match(const Examined& examined, std::vector<Finding>& f
   }
 }
 
-// One finding for all hosts, since one variable mends it.
+// Adds at most one finding for all hosts, since one variable solves the problem on all hosts.
 void add_wrong_interfaces(const Examined& examined, const Reaches& reaches, std::vector<Finding>& findings) {
-  std::map<std::string, Hosts> missed;  // the hosts that do not reach a place
+  std::map<std::string, Hosts> missed;  // maps a place to the hosts that do not reach it
   std::string instead;
   for (const auto& [pair, reach] : reaches) {
     if (reach.missing == nullptr || reach.found == nullptr) continue;
@@ -84,7 +85,8 @@ void add_wrong_interfaces(const Examined& examined, const Reaches& reaches, std:
                       .mend = filter_mend(examined)});
 }
 
-// Returns the rule by which a host with `iptables` lets the sources in.
+// Returns the advice that makes the host `to` accept connections from the sources: a rule for `iptables` or
+// `ip6tables`, and a range of ports if the user has set none.
 std::string opening_rule(const Examined& examined, std::size_t to, const Path& path, const Hosts& sources) {
   const HostFacts& facts = *examined.hosts[to].facts;
   std::set<std::string> addresses;
@@ -113,9 +115,10 @@ std::string at(const Path& path) {
   return "at " + printable(path.to) + " port " + std::to_string(path.port) + " (" + failure_text(path) + ")";
 }
 
-// A firewall that lets connections through in one direction only.
+// Adds a finding for each firewall that lets connections through in one direction only.
 void add_one_way(const Examined& examined, const Reaches& reaches, std::vector<Finding>& findings) {
-  std::map<std::size_t, Hosts> cut;  // the hosts that do not reach a host, although it reaches them
+  // Maps a host to the hosts that do not reach it, although it reaches them.
+  std::map<std::size_t, Hosts> cut;
   std::map<std::size_t, const Path*> example;
   for (const auto& [pair, reach] : reaches) {
     const auto back = reaches.find({pair.second, pair.first});
@@ -134,8 +137,8 @@ void add_one_way(const Examined& examined, const Reaches& reaches, std::vector<F
   }
 }
 
-// Removes from `pairs` those with the host that occurs most, and returns that host and the others of its
-// pairs.
+// Finds the host that occurs in the most pairs, and removes these pairs from `pairs`. Returns this
+// host and the other hosts of the removed pairs.
 std::pair<std::size_t, Hosts> take_most_frequent(std::set<Pair>& pairs) {
   std::map<std::size_t, std::size_t> counts;
   for (const auto& [one, other] : pairs) {
@@ -152,7 +155,7 @@ std::pair<std::size_t, Hosts> take_most_frequent(std::set<Pair>& pairs) {
   return {most, others};
 }
 
-// Returns the direction between two hosts in which an address that a job would use was not reached.
+// Returns the direction in which one of two hosts did not reach an address that a job would use.
 Pair failed_direction(const Reaches& reaches, std::size_t one, std::size_t other) {
   const auto there = reaches.find({other, one});
   const bool failed = there != reaches.end() && there->second.missing != nullptr;
@@ -191,7 +194,7 @@ bool have_common_address(const HostFacts& one, const HostFacts& other) {
   });
 }
 
-// Hosts without an address that could be tested.
+// Adds findings for the hosts that have no address that could be tested.
 void add_untested(const Examined& examined, std::vector<Finding>& findings) {
   std::set<std::size_t> doubled, isolated;
   for (const Connection& connection : examined.connections) {

@@ -6,8 +6,10 @@
 
 namespace tutti::tools::doctor {
 
-// The library finds these functions by the namespace of their arguments.
-NLOHMANN_JSON_SERIALIZE_ENUM(Outcome, {{Outcome::failed, "failed"},  // also stands for unknown values
+// These macros must be in this namespace. They define functions, which the JSON library looks up in
+// the namespace of the arguments.
+// An unknown text becomes `Outcome::failed`.
+NLOHMANN_JSON_SERIALIZE_ENUM(Outcome, {{Outcome::failed, "failed"},
                                        {Outcome::reached, "reached"},
                                        {Outcome::refused, "refused"},
                                        {Outcome::timed_out, "timed_out"},
@@ -30,13 +32,16 @@ using nlohmann::json;
 
 namespace {
 
-// Bytes that are not UTF-8 are replaced: texts of the system may hold any bytes.
+// Returns the message as a line of JSON. Bytes that are not UTF-8 are replaced, since texts of the
+// system may hold any bytes.
 template <class Message>
 std::string line_of(const Message& message) {
   return json(message).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// No host has more than this. The doctor compares the addresses of all hosts with each other.
+// An answer with more interfaces or addresses is rejected. The doctor compares the addresses of all
+// hosts with each other, so a false answer with very many addresses could keep it busy for a long
+// time.
 constexpr std::size_t most_interfaces = 256;
 constexpr std::size_t most_addresses = 64;
 
@@ -57,7 +62,7 @@ Result<Message> parse(std::string_view line) {
       Message message = parsed.get<Message>();
       if (makes_sense(message)) return message;
     }
-  } catch (const json::exception&) {  // is reported below
+  } catch (const json::exception&) {  // the error is reported below
   }
   return Status(Code::protocol_error, "not a message of tutti doctor");
 }

@@ -11,26 +11,31 @@
 #include "tools/doctor/facts.h"
 #include "tools/doctor/path.h"
 
-// The commands to a probe, and its answers (docs/doctor.md). Each is a line of JSON.
+// A `ProbeCommand` is a command to a probe, and a `ProbeAnswer` is its answer (docs/doctor.md).
+// Each is a line of JSON.
 namespace tutti::tools::doctor {
 
 inline constexpr std::size_t longest_line = std::size_t{1} << 20;
 
 struct ProbeCommand {
-  std::string what = {};                    // "begin", "clock", "routes" or "test"
-  std::uint32_t host = 0;                   // begin: the number of the probe's host
-  std::string pass = {};                    // begin: what the probes of this run show each other
-  std::string folder = {};                  // begin: in which a job would start its ranks
-  std::vector<std::string> addresses = {};  // begin: the launcher's; routes: any
-  std::vector<Target> targets = {};         // test
+  std::string what = {};   // "begin", "clock", "routes" or "test"
+  std::uint32_t host = 0;  // begin: the number of the probe's host
+  // begin: the secret that the probes of this run show each other.
+  std::string pass = {};
+  // begin: the folder in which a job would start its ranks.
+  std::string folder = {};
+  // begin: the launcher's addresses; routes: any addresses.
+  std::vector<std::string> addresses = {};
+  std::vector<Target> targets = {};  // test: the addresses to test
 };
 
 struct ProbeAnswer {
   std::string problem = {};  // empty if the command was carried out
   HostFacts facts = {};
-  std::int64_t clock_ns = 0;             // since 1970
-  std::vector<std::string> routes = {};  // for each address the one from which packets leave; may be empty
-  std::vector<Path> paths = {};          // one for each target
+  std::int64_t clock_ns = 0;  // since 1970
+  // For each address of the command, the address from which packets to it leave, or "".
+  std::vector<std::string> routes = {};
+  std::vector<Path> paths = {};  // one for each target
 };
 
 // The lines end without a newline.

@@ -5,9 +5,9 @@
 
 namespace tutti::tools::doctor {
 
-// A `Target` is where the probe of a host listens.
+// A `Target` is an address at which the probe of a host listens.
 struct Target {
-  std::uint32_t host = 0;  // its number among the hosts
+  std::uint32_t host = 0;  // the number of the host
   std::string address = {};
   std::uint16_t port = 0;
 };
@@ -17,11 +17,11 @@ enum class Outcome {
   refused,
   timed_out,
   unreachable,  // the sender has no route, or a router or firewall has said that there is none
-  wrong_host,   // another host of the run has this address, too
+  wrong_host,   // another host of the run answered, since it has the same address
   failed,       // `error` says why
 };
 
-// A `Path` is what a probe has found out about one address of another host.
+// A `Path` is the result of a probe's test of one address of another host.
 struct Path {
   std::string from = {};  // the address from which packets leave; empty if that is not known
   std::string to = {};
@@ -29,10 +29,10 @@ struct Path {
   Outcome outcome = Outcome::failed;
   std::string error = {};
 
-  // These have a meaning if the host was reached.
+  // The following members have a meaning only if the host was reached.
   double round_trip_us = 0;
-  int full_packet = 0;     // the size of the largest packet that the kernel sends, in bytes
-  int largest_packet = 0;  // of those that arrive
+  int full_packet = 0;     // the size in bytes of the largest packet that the kernel sends
+  int largest_packet = 0;  // the size of the largest packet that arrives
   double bandwidth = 0;    // in bytes per second; 0 if it could not be measured
 };
 

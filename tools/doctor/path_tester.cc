@@ -25,9 +25,11 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = Deadline::Clock;
 
-// The kernel sends the first packet of a connection again after one second.
+// This limit leaves time for a second try: the kernel repeats the first packet of a connection
+// after one second.
 constexpr std::chrono::nanoseconds connect_limit = 3s;
-constexpr std::chrono::nanoseconds patience = 20ms;  // with one connection, while others may be ready
+// The longest wait for one connection while other connections may be ready.
+constexpr std::chrono::nanoseconds patience = 20ms;
 constexpr std::chrono::nanoseconds answer_limit = 3s;
 constexpr std::chrono::nanoseconds full_packet_limit = 2s;
 constexpr std::chrono::nanoseconds smaller_packet_limit = 300ms;
@@ -35,8 +37,9 @@ constexpr std::chrono::nanoseconds burst_time = 125ms;
 constexpr std::chrono::nanoseconds burst_limit = 5s;
 constexpr std::size_t round_trips = 21;
 constexpr int smallest_message = 256;
-// When the kernel sends a packet again, it may add an option of this size (SACK). It would then divide a
-// message that fills a packet exactly, and the parts could arrive where the whole is lost.
+// The kernel may add an option of this size (SACK) to a packet that it sends again. It would then
+// split a message that fills a whole packet. The parts could arrive although a whole packet would
+// be lost, so test messages leave room for the option.
 constexpr int room_for_option = 12;
 
 Outcome outcome_of(int error) {
@@ -51,7 +54,7 @@ void fail(Path& path, int error) {
   path.error = error_text(error);
 }
 
-// Begins to connect. Returns no socket, and sets errno, if that is not possible.
+// Begins to connect. Returns no socket and sets errno on failure.
 Descriptor begin_connect(const SocketAddress& address) {
   Descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
   if (!socket) return socket;
@@ -91,7 +94,8 @@ class PathTest {
     }
   }
 
-  // Waits for the connection, and greets the host. Returns false if the connection may still be made later.
+  // Waits for the connection, and sends the greeting. Returns false if the connection is still
+  // being made at the deadline.
   bool greet(Deadline deadline) {
     if (!socket_ || greeted_) return true;
     const int error = socket_->await_connection(deadline);
@@ -106,7 +110,7 @@ class PathTest {
     return true;
   }
 
-  // Finds out whether the connection leads to the right host. `greet` comes first.
+  // Returns whether the connection leads to the target's host. Call `greet` first.
   bool reach() {
     if (!socket_) return false;
     if (!greeted_) {
@@ -131,7 +135,8 @@ class PathTest {
     if (path_.largest_packet == path_.full_packet) measure_bandwidth();
   }
 
-  // Sends a message of so many bytes, header included, and waits for the answer.
+  // Sends a message of `bytes` bytes, header included. Returns whether the answer came within
+  // `limit`.
   bool exchange(int bytes, std::chrono::nanoseconds limit) {
     const Deadline deadline = Deadline::after(limit);
     std::string message = header_of(request_message, static_cast<std::size_t>(bytes) - header_bytes);
@@ -150,7 +155,9 @@ class PathTest {
       const Clock::time_point start = Clock::now();
       if (!exchange(one_byte, answer_limit)) break;
       const std::chrono::duration<double, std::micro> time = Clock::now() - start;
-      if (i > 0) times.push_back(time.count());  // the first one also warms up both sides
+      if (i > 0)
+        // The first exchange does not count, since it warms up both sides.
+        times.push_back(time.count());
     }
     if (times.empty()) return;
     std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
@@ -171,8 +178,8 @@ class PathTest {
     path_.largest_packet = largest_that_arrives(payload) + headers;
   }
 
-  // Finds the largest message below `too_large` that is answered. Each try needs a connection of its own,
-  // since a lost packet holds up all that follows it.
+  // Returns the size of the largest message below `too_large` that is answered. Each try uses a new
+  // connection, since a lost packet holds up all later data on its connection.
   int largest_that_arrives(int too_large) const {
     int arrives = smallest_message;
     while (too_large - arrives > 1) {
@@ -204,11 +211,11 @@ class PathTest {
   const std::string& pass_;
   Path path_;
   std::optional<TestSocket> socket_;
-  std::optional<Status> greeted_;  // whether the greeting could be sent
+  std::optional<Status> greeted_;  // the result of sending the greeting; empty until it was sent
 };
 
-// A host closes a connection that sends no greeting for some seconds. So each connection is greeted soon
-// after it has been made, even if another one gets no answer.
+// Sends a greeting on each connection soon after the connection has been made, even if another
+// target does not answer. A host closes a connection that sends no greeting for some seconds.
 void greet_all(std::vector<PathTest>& tests) {
   const Deadline deadline = Deadline::after(connect_limit);
   for (bool all_greeted = false; !all_greeted && !deadline.expired();) {

@@ -7,8 +7,8 @@
 
 namespace tutti::tools::doctor {
 
-// Connects to all targets at the same time, and then measures the paths to those that were reached, one after
-// the other. Returns a path for each target.
+// Connects to all targets at the same time. Then measures the paths to the reached targets, one
+// after the other. Returns a path for each target.
 std::vector<Path> test_paths(const std::vector<Target>& targets, const std::string& pass);
 
 }  // namespace tutti::tools::doctor

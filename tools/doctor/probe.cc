@@ -23,7 +23,8 @@ ProbeAnswer problem(const std::string& text) {
   return answer;
 }
 
-// Returns the address from which packets to a literal address leave, or an empty text.
+// Returns the local address from which packets to a literal address leave. The result is empty if
+// there is no route.
 std::string route_to(const std::string& address) {
   const std::optional<SocketAddress> target = parse_address(address, 0);
   const auto source = target ? route_source(*target) : std::nullopt;
@@ -86,7 +87,7 @@ ProbeAnswer Probe::begin(const ProbeCommand& command) {
   return answer;
 }
 
-// Listens on all addresses but loopback.
+// Listens on all addresses except loopback and link-local ones.
 void Probe::listen(HostFacts& facts, const Config& config) {
   for (InterfaceFacts& interface : facts.interfaces) {
     if (interface.loopback) continue;

@@ -12,11 +12,12 @@
 
 namespace tutti::tools::doctor {
 
-// A `Probe` examines its host, and the ways to other hosts, for a doctor on another host.
+// A `Probe` examines its host and the paths to other hosts. It serves a doctor that may run on
+// another host.
 class Probe {
  public:
-  // Carries out the commands of `in`, a line each, and writes an answer to each of them to `out`, until the
-  // input ends.
+  // Carries out the commands from `in` until the input ends. Each command is one line, and its
+  // answer is written to `out`.
   void serve(std::istream& in, std::ostream& out);
 
  private:

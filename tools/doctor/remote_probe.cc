@@ -14,13 +14,14 @@
 namespace tutti::tools::doctor {
 namespace {
 
-// A command takes at most about half of this, if all packets are lost on all ways.
+// The doctor waits this long for an answer. A command takes at most about half of this time, even if all
+// packets to all hosts are lost.
 constexpr std::chrono::seconds longest_answer(90);
-// The time in which a probe ends after its input.
+// A probe must end within this time after the end of its input.
 constexpr std::chrono::seconds longest_end(5);
 constexpr std::size_t most_said = 1000;
 
-// The probe starts in a folder that every host has.
+// Returns options that start the probe in `/`, a folder that every host has.
 RunOptions anywhere(RunOptions options) {
   options.folder = "/";
   return options;
@@ -88,7 +89,7 @@ void RemoteProbe::finish(std::function<void()> on_end) {
 
 void RemoteProbe::kill() { job_.kill(); }
 
-// Only the first reason counts: it causes others.
+// Only the first reason is kept, since later reasons follow from the first.
 void RemoteProbe::fail(const std::string& why) {
   if (problem_.empty() && !finished_) problem_ = why;
   job_.stop();
@@ -131,7 +132,7 @@ void RemoteProbe::on_lost(const std::string&, std::span<const int>, const std::s
 
 void RemoteProbe::on_placed(int) {}
 
-// The doctor says itself for which hosts it waits.
+// The launcher's notes are not printed, since the doctor itself shows for which hosts it waits.
 void RemoteProbe::on_note(const std::string&) {}
 
 void RemoteProbe::on_done() {

@@ -17,28 +17,30 @@
 
 namespace tutti::tools::doctor {
 
-// A `RemoteProbe` is the doctor's end of the probe on one host: a job with this host only, and with one rank,
-// which is the probe. Only the thread that runs `io` may use it.
+// A `RemoteProbe` is the doctor's end of the probe on one host. It runs a job on this host with a
+// single rank, the probe. Only the thread that runs `io` may use it.
 class RemoteProbe final : private HostsEvents {
  public:
-  // Called with the answer to a command; with null if there will be none. `problem` then says why.
+  // Receives the answer to a command. `answer` is null if no answer will come, and `problem` then
+  // says why.
   using OnAnswer = std::function<void(const ProbeAnswer* answer)>;
 
-  // `way` leads to the host.
+  // `way` is the command by which the host is reached.
   RemoteProbe(asio::io_context& io, const RunOptions& options, const LocatedHost& host,
               const StartCommand& way, const SpawnDefaults& defaults);
   ~RemoteProbe();
 
   // Starts the probe. `environment` is this process's.
   void start(const Environment& environment);
-  // Sends a command. There may be one at a time. Never calls `on_answer` before it returns.
+  // Sends a command. Only one command may be unanswered at a time. `on_answer` is never called
+  // before this function returns.
   void ask(const ProbeCommand& command, OnAnswer on_answer);
-  // Lets the probe end. `on_end` is called once nothing is left of the job.
+  // Ends the input of the probe, so that it ends. `on_end` is called after the whole job has ended.
   void finish(std::function<void()> on_end);
   // Ends the job at once.
   void kill();
 
-  // Says why the host did not come up, or was lost; empty if neither has happened.
+  // Returns why the host did not start or was lost. The text is empty if neither happened.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -56,13 +58,13 @@ class RemoteProbe final : private HostsEvents {
 
   asio::io_context& io_;
   const std::string host_;
-  const std::string tutti_;  // its path on the host
+  const std::string tutti_;  // the path of `tutti` on the host
   Hosts job_;
   Descriptor input_;                         // the end of the pipe from which the job reads
-  asio::posix::stream_descriptor commands_;  // and the end into which this object writes
+  asio::posix::stream_descriptor commands_;  // the end of the pipe into which this object writes
   std::string unwritten_;
-  std::string incoming_;  // the beginning of a line
-  std::string said_;      // the end of what the probe has written to stderr
+  std::string incoming_;  // an incomplete line of output
+  std::string said_;      // the end of the probe's output on stderr
   asio::steady_timer patience_;
   OnAnswer on_answer_;
   std::function<void()> on_end_;

@@ -49,7 +49,7 @@ std::string interfaces_table(const Examined& examined) {
     for (const InterfaceFacts& interface : host.facts->interfaces) {
       for (const AddressFacts& address : interface.addresses) {
         const bool is_used = std::ranges::count(host.usage.addresses, address.address) != 0;
-        if (address.port == 0 && !is_used) continue;  // loopback, link-local
+        if (address.port == 0 && !is_used) continue;  // a loopback or link-local address
         table.add({host.name, printable(interface.name),
                    printable(address.address) + "/" + std::to_string(address.prefix),
                    std::to_string(interface.mtu), rate_text(static_cast<double>(interface.speed) * 1e6 / 8),
@@ -90,9 +90,10 @@ std::string connections_table(const Examined& examined) {
   return table.text();
 }
 
-// `Sum` is the median and the worst of a host's connections.
+// `Sum` holds the sorted measurements of a host's connections, and the number of hosts that it did not reach.
 struct Sum {
-  std::vector<std::pair<double, std::string>> round_trips, bandwidths;  // with the other host
+  // The text is the name of the other host.
+  std::vector<std::pair<double, std::string>> round_trips, bandwidths;
   std::size_t failed = 0;
 };
 
@@ -167,7 +168,7 @@ std::string verdict(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     const std::string label = finding.is_problem ? std::to_string(++number) + ". " : "note: ";
     text += label + indented(finding.what, "   ") + "\n";
-    if (!finding.mend.empty()) text += "   to mend it: " + finding.mend + "\n";
+    if (!finding.mend.empty()) text += "   to fix it: " + finding.mend + "\n";
   }
   return text;
 }

@@ -8,8 +8,8 @@
 
 namespace tutti::tools::doctor {
 
-// Returns the tables of the hosts, of their interfaces and of the connections between them. If there are more
-// than eight hosts, the connections of each host are summed up in one line, unless `all_pairs` is true.
+// Returns the tables of the hosts, of their interfaces and of the connections between them. With
+// more than eight hosts, one line sums up all connections of a host, unless `all_pairs` is true.
 std::string tables(const Examined& examined, bool all_pairs);
 
 // Returns the findings in words: the number of problems, a paragraph for each, and then the notes.

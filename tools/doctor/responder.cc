@@ -25,7 +25,8 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t most_services = 16;
 constexpr std::chrono::nanoseconds greeting_limit = 3s;
-constexpr std::chrono::nanoseconds service_limit = 30s;  // for all that a connection asks
+// This limit is for all requests of a connection together.
+constexpr std::chrono::nanoseconds service_limit = 30s;
 constexpr std::chrono::nanoseconds scarcity_pause = 100ms;
 
 std::uint16_t port_of(const Descriptor& listener) {
@@ -42,7 +43,8 @@ Status answer_message(TestSocket& socket, std::size_t bytes, Deadline deadline) 
   return socket.send({&request_message, 1}, deadline);
 }
 
-// The first bytes that arrive start the clock, and do not count.
+// Receives a burst, and answers with its bytes and its time. The first bytes start the clock, so
+// they are not counted.
 Status answer_burst(TestSocket& socket, Deadline deadline) {
   std::vector<char> buffer(std::size_t{256} * 1024);
   std::uint64_t bytes = 0;
@@ -119,7 +121,7 @@ void Responder::accept(const Descriptor& listener) {
       serve(std::move(socket));
       service.ended = true;
     });
-  } catch (const std::system_error&) {  // this user has no more threads
+  } catch (const std::system_error&) {  // the user's limit of threads has been reached
     services_.pop_back();
   }
 }

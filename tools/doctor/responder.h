@@ -15,8 +15,9 @@
 
 namespace tutti::tools::doctor {
 
-// A `Responder` answers the probes of other hosts, on threads of its own: one that accepts connections, and
-// one for each connection. It closes a connection that does not begin with the pass of the run.
+// A `Responder` answers the probes of other hosts. One of its threads accepts connections, and each
+// connection has its own thread. The responder closes a connection that does not begin with the
+// secret of the run.
 class Responder {
  public:
   // `host` is the number of this host.
@@ -26,13 +27,13 @@ class Responder {
   Responder(const Responder&) = delete;
   Responder& operator=(const Responder&) = delete;
 
-  // Listens on a literal address, at any port or, if `ports` is given, at one of these. Returns the port.
-  // Must not be called after `start`.
+  // Listens on a literal address. The port is one of `ports` if they are given, and otherwise any
+  // free port. Returns the port. Must not be called after `start`.
   Result<std::uint16_t> listen(const std::string& address, const std::optional<PortRange>& ports);
   void start();
 
  private:
-  // One connection.
+  // A `Service` answers one connection.
   struct Service {
     std::thread thread;
     std::atomic<bool> ended = false;
@@ -48,7 +49,8 @@ class Responder {
   std::vector<Descriptor> listeners_;
   Descriptor stop_;  // readable once everything must end
   std::thread acceptor_;
-  std::list<Service> services_;  // for the acceptor and, once it has ended, for the destructor
+  // Used by the acceptor thread, and by the destructor after that thread has ended.
+  std::list<Service> services_;
 };
 
 }  // namespace tutti::tools::doctor

@@ -4,9 +4,9 @@
 
 namespace tutti::tools::doctor {
 
-// This is the circle method of tournaments: the last player stays in its place, while the others move on by
-// one place after each round. If the number of hosts is odd, one more player is added, and whoever meets it
-// rests.
+// This is the circle method of tournaments: the last player stays in its place, while the others
+// move on by one place after each round. If the number of hosts is odd, one more player stands for
+// no host. A host that meets this player rests in that round.
 std::vector<Round> plan_rounds(std::size_t hosts) {
   const std::size_t players = hosts + hosts % 2;
   std::vector<Round> rounds;

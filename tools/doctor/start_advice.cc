@@ -6,15 +6,16 @@ namespace tutti::tools::doctor {
 namespace {
 
 struct Advice {
-  std::string_view phrase;  // of the launcher, the agent, ssh or a loader
-  std::string_view text;    // HOST stands for the host's name
+  // Part of an error text of the launcher, the agent, ssh or the dynamic loader.
+  std::string_view phrase;
+  std::string_view text;  // HOST stands for the host's name
 };
 
-// The first phrase that occurs counts.
+// The first entry whose phrase occurs in the error text gives the advice.
 constexpr Advice advices[] = {
     {"runs tutti",
      "install the same build of tutti on HOST, or give the place of such a build by --prefix DIR"},
-    {"install it there", "install tutti on HOST at the same path, or give its place by --prefix DIR"},
+    {"install it there", "install tutti on HOST at the same path, or name its folder with --prefix DIR"},
     {"shared librar", "install the library on HOST; ldd shows where it is looked for"},
     {"called back",
      "let HOST connect to this machine: open the ports of TUTTI_PORT_RANGE in the firewall here, or name an "

@@ -4,7 +4,8 @@
 
 namespace tutti::tools::doctor {
 
-// Returns what mends the failure of a host to come up, as the launcher describes it.
+// Returns advice for a host that did not start. `failure` is the launcher's description of the
+// failure.
 std::string start_advice(const std::string& host, const std::string& failure);
 
 }  // namespace tutti::tools::doctor

@@ -10,11 +10,12 @@ namespace tutti::tools::doctor {
 // A `Table` is text in columns. The first row is the heading.
 class Table {
  public:
-  // Each letter of `alignment` is a column: `l` or `r`.
+  // Each letter of `alignment` stands for a column: `l` aligns its text to the left, and `r` to the right.
   explicit Table(std::string_view alignment) : alignment_(alignment) {}
 
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  // Returns the table with the ends of its lines; nothing if it has no row but the heading.
+  // Returns the lines of the table, each with a newline. The result is empty if the table has no
+  // row besides the heading.
   std::string text() const;
 
  private:

@@ -16,19 +16,23 @@ namespace tutti::tools::doctor {
 
 // A `TestSocket` is one end of a connection between two probes. Its calls block until their deadline.
 //
-// The side that connects sends a greeting: `greeting_start` and the pass of the run. The other side answers
-// with the number of its host, in four bytes, the least significant first. Then come requests:
+// The side that connects sends a greeting: `greeting_start` and the secret of the run. The other
+// side answers with the number of its host, in four bytes, the least significant first. The side
+// that connected then sends requests:
 //
-// - message: a header and as many bytes as it says. The answer is the byte `request_message`.
-// - burst: a header, and any number of bytes until the sender closes its direction. The answer is two numbers
-//   of eight bytes: how many bytes have arrived, and within how many nanoseconds.
+// - message: a header, and the number of bytes that it gives. The answer is the byte
+//   `request_message`.
+// - burst: a header, and any number of bytes until the sender closes its direction. The answer is
+//   two numbers of eight bytes: the number of bytes that arrived, and the time in nanoseconds.
 class TestSocket {
  public:
-  // `socket` does not block. If `stop` is a descriptor, the calls fail as soon as it is readable.
+  // `socket` must be in non-blocking mode. The calls fail as soon as the descriptor `stop` is
+  // readable, if one is given.
   explicit TestSocket(Descriptor socket, int stop = -1) : socket_(std::move(socket)), stop_(stop) {}
 
   int descriptor() const { return socket_.get(); }
-  // Waits until the connection has been made. Returns 0 or an errno: ETIMEDOUT at the deadline.
+  // Waits until the connection has been made. Returns 0 or an errno. The errno is ETIMEDOUT at the
+  // deadline.
   int await_connection(Deadline deadline) const;
   // These return `timeout` at the deadline, and `peer_lost` if the connection has failed or ended.
   Status send(std::string_view bytes, Deadline deadline);

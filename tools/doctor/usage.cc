@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t most_targets = 8;
 
-// Returns the facts in the form in which tutti chooses among interfaces. Addresses that have a meaning on
-// their own host only (fe80::1%eth0) are left out.
+// Converts the facts to the `Interface` objects from which tutti chooses. It leaves out addresses
+// such as fe80::1%eth0, which have a meaning only on their own host.
 std::vector<Interface> interfaces_of(const HostFacts& facts) {
   std::vector<Interface> interfaces;
   for (const InterfaceFacts& one : facts.interfaces) {
@@ -38,7 +38,7 @@ InterfaceFilter filter_of(const HostFacts& facts) {
   return {.text = facts.filter, .variable = facts.filter_variable};
 }
 
-// Returns the network of an address whose first `prefix` bits are those of the network.
+// Returns the network of an address. The first `prefix` bits of the address identify the network.
 std::string network_with(const std::string& address, int prefix) {
   const int family = address.find(':') == address.npos ? AF_INET : AF_INET6;
   std::array<unsigned char, 16> bytes{};
@@ -54,7 +54,7 @@ std::string network_with(const std::string& address, int prefix) {
 
 bool has(const HostFacts& facts, const std::string& address) { return owner_of(facts, address) != nullptr; }
 
-// Returns whether the host has another address in the network.
+// Returns whether the host's probe listens on an address in the network.
 bool is_on(const HostFacts& facts, const std::string& network) {
   return std::ranges::any_of(facts.interfaces, [&](const InterfaceFacts& interface) {
     return std::ranges::any_of(interface.addresses, [&](const AddressFacts& address) {

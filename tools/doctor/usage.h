@@ -15,33 +15,36 @@ namespace tutti::tools::doctor {
 
 // `Usage` says where the ranks of a host would listen in a job.
 struct Usage {
-  std::vector<std::string> addresses = {};  // one for each interface that is used
-  std::string problem = {};                 // why there are none: TUTTI_SOCKET_IFNAME matches nothing
+  std::vector<std::string> addresses = {};  // one address for each interface that a job would use
+  // Why there are no addresses, for example that TUTTI_SOCKET_IFNAME matches nothing.
+  std::string problem = {};
 };
 
-// Returns where a job would meet whose rank 0 is on the host `first`. `peers` are literal addresses of the
-// other hosts, and `routes` the addresses from which packets to them leave on `first`.
+// Returns the address at which a job would meet if its rank 0 were on the host `first`. `peers` are
+// literal addresses of the other hosts. `routes` are the local addresses from which `first` sends
+// packets to these peers.
 Result<MeetingAddress> meeting_of(const HostFacts& first, const std::vector<std::string>& peers,
                                   const std::vector<std::string>& routes);
 
-// Returns what a host uses if packets to the meeting place leave from its address `route`, which may be
-// empty.
+// Returns what a host would use in a job. `route` is the host's address from which packets to the
+// meeting place leave, or empty.
 Usage usage_of(const HostFacts& facts, const std::string& route);
 
 // Returns the interface that has the address, or null.
 const InterfaceFacts* owner_of(const HostFacts& facts, const std::string& address);
-// Returns the network of a host's address: "10.203.0.0/24". Returns an empty text if that is not known.
+// Returns the network of a host's address: "10.203.0.0/24". Returns an empty text if the network is
+// not known.
 std::string network_of(const HostFacts& facts, const std::string& address);
 // Returns whether `address` is in the network.
 bool is_in(const std::string& network, const std::string& address);
 
-// A `Resident` is a host as the choice of targets sees it.
+// A `Resident` is a host with the facts that the choice of targets needs.
 struct Resident {
   const HostFacts* facts;
   const Usage* usage;
 };
 
-// Returns those addresses of the host `to` that the host `from` should test; see docs/doctor.md.
+// Returns the addresses of the host `to` that the host `from` should test (docs/doctor.md).
 std::vector<Target> targets_of(std::span<const Resident> hosts, std::size_t from, std::size_t to);
 
 }  // namespace tutti::tools::doctor

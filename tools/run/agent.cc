@@ -20,8 +20,8 @@ namespace tutti::tools {
 namespace {
 
 constexpr std::size_t read_size = 64 * 1024;
-// When a rank has ended, at most this much of its remaining output is read at once. A pipe holds less, so any
-// further output comes from the rank's descendants, and is read as usual.
+// The agent reads at most this much of an ended rank's remaining output at once. A pipe holds fewer
+// bytes. So any further output comes from the rank's descendants, and the usual handlers read it.
 constexpr std::size_t most_drained = 1024 * 1024;
 
 }  // namespace
@@ -38,8 +38,8 @@ Agent::Agent(asio::io_context& io, AgentEvents& events, const SpawnDefaults& def
 
 void Agent::start(const AgentTask& task) {
   kill_grace_ = task.kill_grace;
-  // Each rank needs two pipes and a process descriptor, so this process raises its own limit of open files.
-  // The ranks get the old limit.
+  // This process raises its own limit on open files, since each rank needs two pipes and a process
+  // descriptor. The ranks get the old limit.
   rlimit open_files = defaults_.open_files;
   open_files.rlim_cur = open_files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &open_files);
@@ -111,8 +111,8 @@ void Agent::watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes) {
   await_exit(local);
 }
 
-// Waits for the process's exit on a process descriptor. Unlike SIGCHLD, such descriptors show the order in
-// which processes end. If the kernel lacks them, SIGCHLD is used instead.
+// Waits for the process's exit on a process descriptor. Unlike SIGCHLD, such descriptors show the
+// order in which processes end. SIGCHLD is used instead on kernels without such descriptors.
 void Agent::await_exit(Local& local) {
   Descriptor exit = process_descriptor(local.pid);
   if (!exit) return;
@@ -147,7 +147,7 @@ void Agent::await_output(Pipe& pipe) {
                       });
 }
 
-// Reads once. Returns false if there is no data now, or if the pipe is closed.
+// Reads from the pipe once. Returns false if the pipe has no data now or is closed.
 bool Agent::read_some(Pipe& pipe) {
   if (!pipe.end.is_open()) return false;
   const ssize_t bytes = read(pipe.end.native_handle(), buffer_.data(), buffer_.size());
@@ -203,7 +203,7 @@ void Agent::reap() {
   if (running_ == 0) end_leftovers();
 }
 
-// Ends descendants that have outlived their ranks.
+// Ends descendants that are still alive after their ranks have ended.
 void Agent::end_leftovers() {
   if (killing_) {
     kill();
@@ -214,7 +214,8 @@ void Agent::end_leftovers() {
   }
 }
 
-// Signals each leftover process once. A process may need time to end, so later calls leave it alone.
+// Sends the signal to each leftover process once. A process may need time to end, so later calls do
+// not signal it again.
 void Agent::signal_leftovers(int number) {
   for (const pid_t pid : leftovers()) {
     if (signalled_.insert(pid).second) ::kill(pid, number);
@@ -269,7 +270,7 @@ std::string Agent::host_of(int) const {
 }
 
 void Agent::report_exits(std::function<void()> then) {
-  // `reap` must run after the handlers of exits that are already known; see await_children.
+  // `reap` must run after the handlers of exits that are already known, as in `await_children`.
   asio::post(io_, [this, then = std::move(then)] {
     reap();
     then();

@@ -27,7 +27,7 @@ namespace tutti::tools {
 // children.
 class Agent final : public AgentControl {
  public:
-  // The ranks start with `defaults`.
+  // The ranks inherit the settings in `defaults`, for example the signal actions.
   Agent(asio::io_context& io, AgentEvents& events,
         const SpawnDefaults& defaults = SpawnDefaults::of_this_process());
 
@@ -37,7 +37,7 @@ class Agent final : public AgentControl {
   void kill() override;
   void set_reading(bool reading) override;
   std::string host_of(int rank) const override;
-  // Reports all exits that have happened so far, and then calls `then`. It does so after it has returned.
+  // Returns at once. Later it reports all exits that have happened so far, and then calls `then`.
   void report_exits(std::function<void()> then);
 
  private:
@@ -54,14 +54,15 @@ class Agent final : public AgentControl {
     int rank = 0;
     pid_t pid = -1;
     bool running = false;
-    asio::posix::stream_descriptor exit;  // readable once the process has ended
+    asio::posix::stream_descriptor exit;  // becomes readable when the process ends
     std::array<Pipe, 2> pipes;
   };
 
   // Returns 0 or an errno.
   int start_rank(const AgentTask& task, const std::string& path, std::size_t local_rank,
                  const ProcessorSet& processors);
-  // `pipes` are our ends of the pipes for stdout and stderr. If stderr is merged into stdout, it has no pipe.
+  // `pipes` are our ends of the pipes for stdout and stderr. There is no pipe for stderr if it is
+  // merged into stdout.
   void watch(int rank, pid_t pid, std::span<Descriptor, 2> pipes);
   void await_exit(Local& local);
   void await_children();

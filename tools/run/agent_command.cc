@@ -1,5 +1,5 @@
-// `tutti agent` runs the part of a job that is on one host (docs/launching.md). Users do not type it: `tutti
-// run` starts it, on other hosts by ssh.
+// `tutti agent` runs the part of a job that is on one host (docs/launching.md). Users do not type this
+// command: `tutti run` starts it, on other hosts by ssh.
 #include <chrono>
 #include <cstdint>
 #include <iostream>
@@ -25,8 +25,8 @@ namespace {
 
 constexpr std::size_t secret_bytes = 32;
 
-// Tells the secret to whoever reads our stdout, and frees stdout. Returns a descriptor that shows whether
-// someone still reads there.
+// Writes the secret to stdout for the launcher, and then replaces stdout by /dev/null. Returns a
+// descriptor that shows whether stdout's reader is still there.
 Descriptor tell(const std::string& secret) {
   Descriptor out(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
   const std::string line = "tutti-agent 1 " + secret + "\n";
@@ -68,13 +68,15 @@ int agent_command(const Arguments& arguments) {
   if (!ended_job.empty()) return end_processes_of(ended_job) ? 0 : exit_failure;
   if (call.endpoints.empty() || call.job.empty()) return usage_error(app, "--call and --job are required");
 
-  // Otherwise /dev/null would get the secret, and the launcher would wait in vain.
+  // A closed stdout is an error. Otherwise /dev/null would get the secret, and the launcher would
+  // never receive it.
   if (fcntl(STDOUT_FILENO, F_GETFD) < 0) {
     std::cerr << "tutti agent: stdout is closed; a login script may have closed it\n";
     return exit_output_lost;
   }
   open_standard_streams();
-  // While the agent calls the launcher, it gives no sign of life. The call has a limit of its own.
+  // The agent gives no sign of life while it calls the launcher. So the watch allows twice the time
+  // limit of the call.
   Watch watch(2 * call.limit);
   return run_guarded(
       "tutti agent", [&] { return serve(std::move(call), watch); }, &watch);

@@ -16,7 +16,7 @@ enum class Stream { out, err };
 // `ExitStatus` says how a process ended.
 struct ExitStatus {
   int code = 0;
-  int signal = 0;  // 0 if the process ended by itself, with `code`
+  int signal = 0;  // 0 if no signal ended the process; `code` is then its exit code
 
   static ExitStatus of_wait_status(int status) {
     if (WIFSIGNALED(status)) return {.signal = WTERMSIG(status)};
@@ -30,19 +30,20 @@ struct RankExit {
   int rank = 0;
   pid_t pid = 0;
   ExitStatus status;
-  std::chrono::steady_clock::time_point when;  // by the clock of this process's host
+  // By the clock of the host on which this object is, which need not be the rank's host.
+  std::chrono::steady_clock::time_point when;
 };
 
-// `AgentEvents` is the interface through which an agent reports to the job that it runs for.
+// `AgentEvents` is the interface through which an agent reports to its job.
 class AgentEvents {
  public:
   virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
-  // Called when a rank has ended and all of its output has been delivered. The calls are in the order in
-  // which ranks end.
+  // Called when a rank has ended and all of its output has been delivered. The order of the calls
+  // is the order in which ranks end.
   virtual void on_exit(const RankExit& exit) = 0;
   // Called when a rank cannot be started.
   virtual void on_start_failure(const StartFailure& failure) = 0;
-  // Called when neither ranks nor any of their descendants are left.
+  // Called when all ranks and all of their descendants have ended.
   virtual void on_done() = 0;
 
  protected:

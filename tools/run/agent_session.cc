@@ -35,8 +35,8 @@ record::FromAgent problem_record(const StartFailure& failure) {
   return record;
 }
 
-// Opens the meeting place where ranks on all hosts reach it. Puts a text for the user into `doubt` if some
-// hosts may not.
+// Opens the meeting place at an address that ranks on all hosts can reach. Sets `doubt` to a text
+// for the user if some hosts may not reach it.
 Result<MeetingPlace> open_for(const Environment& environment, std::span<const SocketAddress> peers,
                               std::string& doubt) {
   const Result<std::vector<Interface>> interfaces = list_interfaces();
@@ -67,8 +67,8 @@ AgentSession::~AgentSession() = default;
 int AgentSession::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
-  // A rank may close its stdin, and perhaps nobody reads our stderr any more. The agent has already saved the
-  // signal actions that the ranks will inherit.
+  // SIGPIPE must not end this process: a rank may close its stdin, or the reader of our stderr may
+  // be gone. The agent has already saved the signal actions that the ranks will inherit.
   signal(SIGPIPE, SIG_IGN);
   show_life();
   greet();
@@ -76,8 +76,9 @@ int AgentSession::run() {
   return exit_status_;
 }
 
-// What started this process (ssh, say) may end before the job, so signals other than those that ask a process
-// to end have no effect. The launcher sends signals for ranks over the link.
+// Only signals that ask a process to end have an effect here. The parent of this process (for
+// example ssh) may end before the job, and its signals must not disturb the job. The launcher sends
+// signals for ranks over the link.
 void AgentSession::await_signals() {
   signals_.async_wait([this](const asio::error_code& error, int number) {
     if (error) return;
@@ -127,7 +128,7 @@ bool AgentSession::handle(const record::FromLauncher& record) {
   return state_ != State::idle && handle_running(record);
 }
 
-// These records may come even after the last rank has ended, since the launcher may not have heard of that.
+// These records may arrive after the last rank has ended, since the launcher may not yet know of that end.
 bool AgentSession::handle_running(const record::FromLauncher& record) {
   const auto is_signal = [](int number) { return number > 0 && number <= SIGRTMAX; };
   switch (record.what_case()) {
@@ -297,7 +298,7 @@ void AgentSession::end_without_launcher() {
   link_->close();
   link_.reset();
   if (state_ != State::running) return io_.stop();
-  agent_.set_reading(true);  // a rank that waits to write could not end
+  agent_.set_reading(true);  // a rank that is blocked in a write could not end
   agent_.stop();
 }
 

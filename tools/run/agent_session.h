@@ -30,27 +30,29 @@ class Meet;
 class Start;
 }  // namespace record
 
-// An `AgentSession` is the part of a job that one agent does for its launcher: it does what the launcher asks
-// for, and reports what happens to the ranks. If the launcher is lost, it ends the ranks. Call
-// `adopt_orphans` before making a session. This process must have no children.
+// An `AgentSession` is the part of a job that one agent runs for its launcher. It carries out the
+// launcher's commands, and reports events of the ranks. It ends the ranks if the launcher is lost.
+// Call `adopt_orphans` before making a session. This process must have no children.
 class AgentSession final : private AgentEvents, private LinkEvents {
  public:
   // Called at least once a second, with the lease.
   using OnAlive = std::function<void(std::chrono::nanoseconds lease)>;
 
-  // The launcher has proved its identity on `connection`.
+  // The launcher must already have proved its identity on `connection`.
   AgentSession(meeting::Connection connection, OnAlive on_alive);
   ~AgentSession();
 
-  // Returns the agent's exit status once the launcher has let go of it, or has been lost, and no process of
-  // the job is left. It is 0 if the launcher has let go. Changes this process's working folder to the job's.
+  // Runs the session, and returns the agent's exit status after all processes of the job have
+  // ended. The session ends when the launcher releases the agent or is lost. The status is 0 if the
+  // launcher released the agent. This function changes the working folder of this process to the
+  // job's folder.
   int run();
 
  private:
   enum class State {
-    called,   // the launcher has not told the lease yet
+    called,   // the launcher has not sent the lease yet
     idle,     // there are no ranks yet
-    running,  // the ranks have been started, or that has failed
+    running,  // the ranks have been started, or their start has failed
     done,     // no process of the job is left
   };
 
@@ -61,7 +63,7 @@ class AgentSession final : private AgentEvents, private LinkEvents {
   void on_record(std::string_view bytes) override;
   void on_end(const Status& why) override;
 
-  // Each returns whether such a record may come now and says something sensible.
+  // Each of these returns whether the record is allowed in this state and has valid contents.
   bool handle(const record::FromLauncher& record);
   bool handle_running(const record::FromLauncher& record);
   bool take_lease(std::uint64_t nanoseconds);
@@ -74,7 +76,7 @@ class AgentSession final : private AgentEvents, private LinkEvents {
   void greet();
   void settle(std::uint64_t number);
   void leave();
-  // Ends the ranks because there is no launcher any more that could do it.
+  // Ends the ranks because the launcher is lost and cannot end them.
   void abandon(const std::string& why);
   void end_without_launcher();
   void show_life();
@@ -86,15 +88,16 @@ class AgentSession final : private AgentEvents, private LinkEvents {
   asio::steady_timer life_timer_;
   Agent agent_;
   const OnAlive on_alive_;
-  std::unique_ptr<Link> link_;  // null once the launcher has let go, or is lost
+  std::unique_ptr<Link> link_;  // null after the launcher has released the agent or is lost
   std::chrono::nanoseconds lease_;
   State state_ = State::called;
   MeetingPlace meeting_place_;
   std::optional<InputPipe> input_;
-  std::string hint_;  // for the user, if the program is not found
+  std::string hint_;  // a text for the user, used if the program is not found
   bool has_problem_ = false;
   std::uint64_t output_credit_ = 0;
-  std::uint64_t untaken_output_ = 0;  // bytes that the launcher has been sent and has not taken yet
+  // The number of bytes that were sent to the launcher, but that the launcher has not taken yet.
+  std::uint64_t untaken_output_ = 0;
   int exit_status_;
 };
 

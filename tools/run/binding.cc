@@ -26,8 +26,8 @@ std::vector<std::size_t> numbers_in(const cpu_set_t& set) {
   return numbers;
 }
 
-// Reads a list of numbers in the kernel's form, "0-3,8". The set is empty if there is no such file. Numbers
-// that do not fit into a set are left out.
+// Reads a list of numbers in the kernel's format, "0-3,8". The set is empty if there is no such
+// file. It omits numbers that do not fit into a set.
 cpu_set_t read_list(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -45,11 +45,12 @@ cpu_set_t read_list(const std::string& path) {
   return result;
 }
 
-// Returns the cores in the order of their first processors. Each holds only its processors in `usable`.
+// Returns the cores in the order of their first processors. Each set holds only those processors of
+// the core that are in `usable`.
 std::vector<cpu_set_t> cores_among(cpu_set_t usable, const std::string& folder) {
   std::vector<cpu_set_t> cores;
   for (const std::size_t number : numbers_in(usable)) {
-    if (!CPU_ISSET(number, &usable)) continue;  // it belongs to an earlier core
+    if (!CPU_ISSET(number, &usable)) continue;  // an earlier core already has this processor
     const std::string topology = folder + "cpu/cpu" + std::to_string(number) + "/topology/";
     cpu_set_t core = read_list(topology + "thread_siblings_list");
     CPU_SET(number, &core);
@@ -60,7 +61,7 @@ std::vector<cpu_set_t> cores_among(cpu_set_t usable, const std::string& folder) 
   return cores;
 }
 
-// Returns the NUMA nodes that have processors in `usable`. Each holds only those.
+// Returns the NUMA nodes that have processors in `usable`. Each set holds only those processors.
 std::vector<cpu_set_t> nodes_among(const cpu_set_t& usable, const std::string& folder) {
   std::vector<cpu_set_t> nodes;
   for (const std::size_t number : numbers_in(read_list(folder + "node/online"))) {

@@ -12,7 +12,7 @@ namespace tutti::tools {
 
 // `Binding` says to which processors of its host a rank is tied.
 enum class Binding {
-  none,  // to no particular ones
+  none,  // to no processors
   core,  // to one core, with all of its hyperthreads
   numa,  // to all processors of one NUMA node
 };
@@ -20,13 +20,14 @@ enum class Binding {
 // `ProcessorSet` holds the processors that a rank is tied to. It is empty if the rank is not tied to any.
 using ProcessorSet = std::optional<cpu_set_t>;
 
-// Divides the processors that this process may use among the ranks of a host. Returns the set of each local
-// rank: with `core`, each rank gets a core of its own, in the order of the cores; with `numa`, the nodes are
-// dealt to the ranks in turn. Where the kernel says nothing about cores or nodes, each processor counts as a
-// core, and all of them together as one node. Returns an error if there are fewer cores than ranks.
+// Divides the processors that this process may use among the ranks of a host. Returns the set of
+// each local rank. `core` gives each rank its own core, in the order of the cores. `numa` deals the
+// nodes to the ranks in turn. Each processor counts as a core if the kernel describes no cores. All
+// processors count as one node if it describes no nodes. Returns an error if there are fewer cores
+// than ranks.
 Result<std::vector<ProcessorSet>> divide_processors(Binding binding, int local_ranks);
 
-// Does the same with the processors in `usable`. `root` is the folder that holds /sys, for tests.
+// Divides the processors in `usable` in the same way. `root` is the folder that holds /sys, for tests.
 Result<std::vector<ProcessorSet>> divide_processors(Binding binding, int local_ranks, const cpu_set_t& usable,
                                                     const std::string& root);
 

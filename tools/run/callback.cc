@@ -20,7 +20,8 @@ std::uint16_t bound_port(const Descriptor& listener) {
   return getsockname(listener.get(), raw, &address.length) == 0 ? address.port() : std::uint16_t{0};
 }
 
-// Listens at the address, on a port of the range: on `wanted` if that is one and is free, else on any.
+// Listens at the address on a port of the range. It prefers the port `wanted`, unless that is 0 or
+// not free.
 Result<Descriptor> listen_at(const SocketAddress& address, std::uint16_t wanted, PortRange ports) {
   if (wanted != 0) {
     Result<Descriptor> socket =
@@ -30,8 +31,8 @@ Result<Descriptor> listen_at(const SocketAddress& address, std::uint16_t wanted,
   return meeting::listen_on(listener_name, address.host(), ports.first, ports.last, prepare_call_socket);
 }
 
-// An address that cannot be used is left out, as long as there is another. While a network comes up, as in a
-// pod that has just been made, the kernel refuses its IPv6 addresses for a second or two.
+// Leaves out addresses that cannot be used, as long as one address remains. The kernel refuses the
+// IPv6 addresses of a new network for a second or two, for example in a new pod.
 Result<std::vector<Descriptor>> listen_on_all(std::span<const SocketAddress> addresses, PortRange ports) {
   std::vector<Descriptor> sockets;
   Status refusal;
@@ -113,8 +114,8 @@ std::optional<std::uint32_t> Callback::claimed_rank(std::span<const std::byte> h
   return decode_call_hello(hello);
 }
 
-// The listener must outlive this call, but the owner may want to destroy it once it knows of the last agent.
-// So the owner is told later, by a timer.
+// The owner may destroy the listener when it learns of the last agent, but the listener must
+// outlive this call. So a timer tells the owner later.
 void Callback::on_hello(meeting::Guest guest) {
   const std::uint32_t host = *decode_call_hello(guest.hello);
   expected_.erase(host);
@@ -128,7 +129,7 @@ void Callback::on_timer() {
   Arrival arrival = std::move(arrivals_.front());
   arrivals_.pop_front();
   loop_.timers.set(*this, Deadline::after(std::chrono::nanoseconds(0)));
-  const OnAgent tell = on_agent_;  // a copy, which remains if the owner destroys this object
+  const OnAgent tell = on_agent_;  // a copy, which stays valid if the owner destroys this object
   tell(arrival.host, std::move(arrival.connection));
 }
 

@@ -30,27 +30,27 @@ struct CallbackOptions {
   std::chrono::nanoseconds proof_limit = meeting::ListenerOptions{}.hello_limit;
 };
 
-// A `Callback` accepts the connections of the agents that the launcher has started. An agent is accepted if
-// it proves that it has the secret of its host. For each host, one agent is accepted and no other after it.
+// A `Callback` accepts the connections of the agents that the launcher has started. An agent must
+// prove that it knows the secret of its host. Only one agent is accepted for each host.
 class Callback final : private meeting::Port, private Timer {
  public:
   // Called with the connection of a host whose agent has proved its secret. The owner may destroy the
   // callback in this call.
   using OnAgent = std::function<void(std::uint32_t host, meeting::Connection connection)>;
 
-  // Listens on each of `addresses`, on the same port if that is free on all of them. Addresses that cannot be
-  // used are left out, unless none is left.
+  // Listens on each of `addresses`, on the same port if that port is free on all of them. It leaves
+  // out addresses that cannot be used, and fails only if no address remains.
   static Result<std::unique_ptr<Callback>> open(EventLoop& loop, std::span<const SocketAddress> addresses,
                                                 const std::string& job, OnAgent on_agent,
                                                 const CallbackOptions& options = {});
   ~Callback() override;
 
-  // Returns the addresses with their ports, as they stand on the agents' command lines.
+  // Returns the addresses with their ports, in the form that the agents' command lines use.
   std::vector<std::string> endpoints() const;
-  // From now on an agent of the host must prove this secret. It replaces the host's earlier one. If an agent
-  // of the host has been accepted, nothing happens.
+  // Sets the secret that an agent of the host must prove. It replaces the host's earlier secret.
+  // The call has no effect if an agent of the host has already been accepted.
   Status expect(std::uint32_t host, std::string_view secret);
-  // Nobody is accepted for the host any more, unless it is expected again.
+  // Stops accepting agents of the host until `expect` is called for this host again.
   void forget(std::uint32_t host);
 
  private:

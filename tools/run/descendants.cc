@@ -22,8 +22,8 @@ struct ProcessState {
   pid_t parent = 0;
 };
 
-// Reads the state and the parent from /proc/PID/stat. The file holds "PID (name) state parent ...", and the
-// name may contain anything, even parentheses.
+// Reads the state and the parent from /proc/PID/stat. The file holds "PID (name) state parent ...".
+// The name may contain any characters, even parentheses.
 ProcessState state_of(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string text;
@@ -71,8 +71,8 @@ std::vector<pid_t> living_children() {
 void kill_all_children() {
   for (;;) {
     for (const pid_t child : living_children()) kill(child, SIGKILL);
-    // A child's own children become ours before `waitpid` returns the child, so the next iteration finds
-    // them.
+    // The children of a child become children of this process before `waitpid` returns, so the next iteration
+    // finds them.
     const pid_t ended = waitpid(-1, nullptr, 0);
     if (ended < 0 && errno == ECHILD) return;
   }

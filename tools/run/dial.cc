@@ -23,16 +23,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// An endpoint may swallow packets. So the first attempt is short, and each further round is more patient, in
-// case that the launcher is busy.
+// The first attempt at an endpoint is short, since the network may silently drop the packets. The
+// attempts of each further round may take longer, since the launcher may be busy.
 constexpr milliseconds first_patience{500};
-// The launcher often hears of the secret a little later than of the call.
+// The pause before a second try is short, since the launcher often receives the call a little
+// earlier than the secret.
 constexpr milliseconds first_wait{10}, longest_wait{200};
 
 struct Endpoint {
   std::string text;
   SocketAddress address;
-  std::string reason = {};  // why the last call has failed
+  std::string reason = {};  // why the last call failed
 };
 
 std::optional<SocketAddress> parse_literal(const std::string& text) {
@@ -61,7 +62,8 @@ class Dialer {
         Result<meeting::Connection> made =
             call(endpoint.address, earlier(deadline_, Deadline::after(patience)));
         if (made.ok() || made.status().code() == Code::aborted) return made;
-        // The last attempt may be cut short, which says less than the failure before it.
+        // The deadline may cut the last attempt short. The reason of the earlier failure then says
+        // more.
         if (endpoint.reason.empty() || !deadline_.expired()) endpoint.reason = made.status().message();
       }
       const Status waited = await(-1, 0, earlier(deadline_, Deadline::after(pause)));
@@ -129,8 +131,8 @@ class Dialer {
     return {};
   }
 
-  // Waits until one of `events` happens to the descriptor. Returns `timeout` at the limit, and `aborted` if
-  // the call was given up.
+  // Waits for one of `events` on the descriptor. Returns `timeout` at the limit, and `aborted` if
+  // the launcher has given up the call.
   Status await(int descriptor, short events, Deadline limit) const {
     for (;;) {
       pollfd waits[] = {{descriptor, events, 0}, {call_.abandoned, 0, 0}};

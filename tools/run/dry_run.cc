@@ -29,7 +29,7 @@ std::string endpoint_of(const SocketAddress& address) {
   return text;
 }
 
-// The variables that differ in each run are named, with a word in place of their values.
+// Lists the variables. A word such as `JOB` replaces each value that differs between runs.
 std::string variables_text(const Environment& environment, const std::string& meeting_host) {
   Environment named = environment;
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "TUTTI_STORE"}) {
@@ -47,7 +47,7 @@ class Report {
   Report(const RunOptions& options, const Environment& environment, std::string meeting_host)
       : options_(options), environment_(environment), meeting_host_(std::move(meeting_host)) {}
 
-  // `ranks` is absent if the host must be asked for its number of slots. `start` is empty if the launcher
+  // `ranks` is absent if only the host knows its number of slots. `start` is empty if the launcher
   // runs the ranks itself.
   void add(const std::string& host, bool is_here, const std::optional<std::vector<int>>& ranks,
            const std::vector<std::string>& start) {

@@ -11,9 +11,10 @@
 
 namespace tutti::tools {
 
-// Returns what `tutti run --dry-run` prints: for each host the command that starts its agent, and what the
-// agent would run. `environment` is the launcher's, with the -x options applied. `PORT` and `JOB` stand for
-// values that differ in each run, and secrets are masked.
+// Returns the text that `tutti run --dry-run` prints. For each host, it shows the command that
+// starts the agent, and the program that the agent would run. `environment` is the launcher's
+// environment after the -x options. `PORT` and `JOB` stand for values that differ in each run, and
+// secrets are masked.
 Result<std::string> dry_run_report(const RunOptions& options, const HostPlan& plan,
                                    const Environment& environment);
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t token_bytes = 32;
 constexpr int first_port = 20000;
-constexpr int last_port = 32767;  // the kernel's own range begins at 32768
+constexpr int last_port = 32767;  // the kernel picks ports from 32768 upwards
 
 // Returns 0 if a server could listen on the port on all addresses, as PyTorch's store does. Otherwise returns
 // an errno.
@@ -50,7 +50,7 @@ bool stays_here(std::string_view name) {
   return name.starts_with("SSH_") || std::ranges::find(names, name) != names.end();
 }
 
-// Returns whether the -x option `entry` ("VAR", "VAR*" or "VAR=VALUE") means the variable.
+// Returns whether the -x option `entry` ("VAR", "VAR*" or "VAR=VALUE") matches the variable.
 bool means(std::string_view entry, std::string_view name) {
   const std::string_view pattern = entry.substr(0, entry.find('='));
   if (!pattern.ends_with('*')) return name == pattern;
@@ -107,7 +107,8 @@ void set_job_variables(Environment& environment, const JobPlace& job) {
   environment["MASTER_PORT"] = std::to_string(job.master_port);
   environment["TUTTI_STORE"] = job.store;
   environment["TUTTI_JOB_ID"] = job.id;
-  environment.erase("TORCHELASTIC_USE_AGENT_STORE");  // of an outer torchrun, whose store has another port
+  // An outer torchrun may have set this variable, but its store has another port.
+  environment.erase("TORCHELASTIC_USE_AGENT_STORE");
 }
 
 void set_rank_variables(Environment& environment, const RankPlace& place) {
@@ -125,7 +126,7 @@ void set_mpi_variables(Environment& environment, const RankPlace& place) {
   environment[prefix + "SIZE"] = std::to_string(place.world_size);
   environment[prefix + "LOCAL_RANK"] = std::to_string(place.local_rank);
   environment[prefix + "LOCAL_SIZE"] = std::to_string(place.local_world_size);
-  // Open MPI counts the ranks of all jobs on the host here. There is one job.
+  // Open MPI counts the ranks of all jobs on the host in this variable. Only this job counts here.
   environment[prefix + "NODE_RANK"] = std::to_string(place.local_rank);
   environment["OMPI_UNIVERSE_SIZE"] = std::to_string(place.world_size);
 }

@@ -2,7 +2,8 @@
 
 namespace tutti::tools {
 
-// The alarm is made now, since timers are needed most when descriptors have run out.
+// The constructor already makes the alarm. Later there may be no free descriptors, and timers are
+// needed most in that case.
 AsioLoop::AsioLoop(asio::io_context& io) : alarm_(poller_.prepare_alarm()), ready_(io) {
   if (!poller_.status().ok()) return;
   ready_.assign(poller_.descriptor());
@@ -16,7 +17,7 @@ AsioLoop::~AsioLoop() {
 Status AsioLoop::watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) {
   if (!poller_.status().ok()) return poller_.status();
   if (!alarm_.ok()) return alarm_;
-  poller_.ring();  // A caller that watches a descriptor usually sets a timer, too, perhaps after this call.
+  poller_.ring();  // makes the loop notice a timer that the caller sets soon after this call
   return poller_.watch(descriptor, events, handler);
 }
 
@@ -33,7 +34,7 @@ void AsioLoop::await() {
   });
 }
 
-// Runs the timers after the descriptors: bytes that have arrived may be what a timer waits for.
+// Runs the timers after the descriptors, because received bytes may make a timer unnecessary.
 void AsioLoop::run() {
   poller_.look();
   poller_.deliver();

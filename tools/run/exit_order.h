@@ -12,20 +12,22 @@
 
 namespace tutti::tools {
 
-// `ExitOrder` finds out which rank failed first. Ranks on other hosts fail soon after a rank has died, and
-// the report of the first failure may arrive last. So when a rank has failed, the exits are held back until
-// each agent has answered that it has reported all exits that it has noticed, or a quarter of a second has
-// passed. Then they are delivered in the order in which the ranks ended.
+// `ExitOrder` finds out which rank failed first. Ranks on other hosts fail soon after a rank has
+// died, and the report of the first failure may arrive last. So after a failure, this class holds
+// the exits back for at most a quarter of a second. Meanwhile it asks each agent to confirm that
+// all exits have been reported. Then it delivers the exits in the order in which the ranks ended.
 class ExitOrder {
  public:
   using Deliver = std::function<void(const RankExit& exit)>;
 
   ExitOrder(asio::io_context& io, Deliver deliver) : timer_(io), deliver_(std::move(deliver)) {}
 
-  // Takes the exit of a rank. `others` are the agents that may have noticed an earlier failure: each of them
-  // is asked. If there are none, the exit is delivered at once, unless other exits are being held back.
+  // Takes the exit of a rank. `others` are the agents that may have noticed an earlier failure. If
+  // exits are being held back, this exit is held back, too. It is also held back if the rank has failed
+  // and `others` is not empty; each of `others` is then asked. In all other cases the exit is delivered
+  // at once.
   void add(const RankExit& exit, const std::vector<RemoteAgent*>& others);
-  // Takes an agent's answer.
+  // Takes an agent's answer to the question with this number.
   void settled(const RemoteAgent& agent, std::uint64_t number);
   // Takes note that the agent will not answer.
   void forget(const RemoteAgent& agent);
@@ -38,7 +40,8 @@ class ExitOrder {
   const Deliver deliver_;
   std::vector<RankExit> held_;
   std::set<const RemoteAgent*> awaited_;
-  std::uint64_t number_ = 0;  // of the question; an answer to an earlier one does not count
+  // The number of the current question; answers to earlier questions do not count.
+  std::uint64_t number_ = 0;
 };
 
 }  // namespace tutti::tools

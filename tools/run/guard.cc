@@ -19,7 +19,7 @@
 namespace tutti::tools {
 namespace {
 
-constexpr timespec look_pause = {1, 0};  // how long a process that gives no sign stays unnoticed
+constexpr timespec look_pause = {1, 0};  // the time between two checks for a sign of life
 
 [[noreturn]] void run_child(const std::string& name, pid_t parent, const sigset_t& mask,
                             const std::function<int()>& body) {
@@ -40,7 +40,7 @@ constexpr timespec look_pause = {1, 0};  // how long a process that gives no sig
   _exit(status);
 }
 
-// Passes signals on to the child until it has ended, and then returns its wait status.
+// Passes signals on to the child until the child has ended. Returns the child's wait status.
 int wait_handing_on(pid_t child, const sigset_t& signals, Watch* watch) {
   for (;;) {
     siginfo_t info;
@@ -62,7 +62,9 @@ int wait_handing_on(pid_t child, const sigset_t& signals, Watch* watch) {
 }  // namespace
 
 std::vector<int> signals_to_handle() {
-  std::vector<int> result = {SIGTERM};  // always: the child gets it if this process is killed
+  // SIGTERM is handled even if it was ignored at the start, since the kernel sends SIGTERM to the
+  // child when this process is killed.
+  std::vector<int> result = {SIGTERM};
   for (const int number : {SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT}) {
     struct sigaction action;
     if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) result.push_back(number);

@@ -13,7 +13,8 @@ namespace tutti::tools {
 namespace {
 
 constexpr std::chrono::seconds longest_lookup(2);
-// More addresses would make the agents' command lines long, and trying them in turn slow.
+// There is a limit because addresses make the agents' command lines long, and because the agents
+// try the addresses one after the other.
 constexpr std::size_t most_addresses = 8;
 
 bool is_own(const SocketAddress& address, std::span<const Interface> interfaces) {
@@ -23,7 +24,7 @@ bool is_own(const SocketAddress& address, std::span<const Interface> interfaces)
          });
 }
 
-// Adds an address unless it is there already, or the list is full.
+// Adds an address unless the list is full or already contains it.
 void add(std::vector<SocketAddress>& addresses, const SocketAddress& address) {
   const bool is_known =
       std::ranges::any_of(addresses, [&](const auto& other) { return other.host() == address.host(); });

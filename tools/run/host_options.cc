@@ -24,7 +24,7 @@ void declare_host_list(CLI::App& app, HostOptions& options) {
 
 void declare_way(CLI::App& app, HostOptions& options) {
   using std::chrono::milliseconds;
-  app.option_defaults()->group("The way to the hosts");
+  app.option_defaults()->group("How to reach the hosts");
   app.add_option("--ssh-port", options.ssh_port, "The port of sshd")
       ->check(CLI::Range(1, 65535).description(""))
       ->type_name("PORT");

@@ -10,19 +10,20 @@ class App;
 
 namespace tutti::tools {
 
-// `HostOptions` name the hosts of a job and the way to them. `tutti run` and `tutti doctor` have them in
-// common. Texts are empty, and the port is 0, if they were not given.
+// `HostOptions` are the options that name the hosts of a job and say how to reach them. `tutti run`
+// and `tutti doctor` share these options. A text that was not given is empty, and a port that was
+// not given is 0.
 struct HostOptions {
   std::string hostfile;
   std::vector<std::string> hosts;  // the values of -H
 
   int ssh_port = 0;
-  std::string ssh_args;   // words between spaces
-  std::string agent;      // the command in place of ssh, likewise
+  std::string ssh_args;   // words separated by spaces
+  std::string agent;      // the command in place of ssh, also words separated by spaces
   std::string prefix;     // an absolute path
   std::string call_back;  // an address or an interface
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
-  bool tries_again = true;  // if a host cannot be reached yet
+  bool tries_again = true;  // whether the launcher retries if a host cannot be reached yet
   std::chrono::nanoseconds lease = std::chrono::seconds(6);
 };
 

@@ -16,20 +16,22 @@ namespace tutti::tools {
 
 // A `HostPlan` says on which hosts the ranks of a job run, and how the hosts are reached.
 struct HostPlan {
-  std::vector<LocatedHost> hosts;  // none if all ranks run on this machine, as children of the launcher
-  std::optional<int> ranks;        // on all hosts together; empty if `placed` is
-  // The hosts with their ranks. Empty if a host must be asked for its number of slots first. Otherwise every
-  // host has ranks.
+  // Empty if all ranks run on this machine, as children of the launcher.
+  std::vector<LocatedHost> hosts;
+  std::optional<int> ranks;  // the number of ranks of the job; empty if it is not known yet
+  // The ranks of each host. Every host has ranks. This is empty if the job has no list of hosts, or if
+  // a host must first tell its number of slots.
   std::optional<std::vector<PlacedHost>> placed;
   StartCommand way;
-  std::string remark;  // tells the user who has chosen the hosts; may be empty
+  std::string remark;  // tells the user where the list of hosts came from; may be empty
 };
 
-// Finds the hosts, and places the ranks if all numbers of slots are known. The errors concern the options.
+// Finds the hosts, and places the ranks if all numbers of slots are known. Errors are about the
+// options.
 Result<HostPlan> plan_hosts(const RunOptions& options, const Environment& environment);
 
-// Places the ranks on the hosts. `processors` holds the number of processors of each host, which counts for a
-// host without a number of slots.
+// Places the ranks on the hosts. `processors` holds the number of processors of each host. A host
+// without a number of slots has one slot for each processor.
 Result<std::vector<PlacedHost>> place_ranks(const std::vector<LocatedHost>& hosts,
                                             const std::vector<int>& processors,
                                             const PlacementOptions& options);

@@ -21,10 +21,10 @@ namespace {
 
 using launch::Reader;
 
-// `Variables` are the names of the variables that tell one kind of launcher its hosts.
+// `Variables` holds the names of the variables from which one kind of launcher learns its hosts.
 struct Variables {
   const char* hostfile;
-  const char* slots;     // of hosts without a number in the file
+  const char* slots;     // the number of slots of hosts without a number in the file
   const char* agent;     // a command in place of ssh
   const char* ssh_args;  // further arguments of ssh
 };
@@ -35,10 +35,11 @@ constexpr Variables mpich = {"HYDRA_HOST_FILE", "", "HYDRA_LAUNCHER_EXEC", "HYDR
 constexpr Variables intel_mpi = {"I_MPI_HYDRA_HOST_FILE", "I_MPI_PERHOST", "I_MPI_HYDRA_BOOTSTRAP_EXEC",
                                  "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS"};
 
-// A `Way` is how the hosts are reached.
+// A `Way` says how the hosts are reached.
 struct Way {
   StartCommand command;
-  std::string variable;  // by which it was chosen, if any
+  // The variable that chose the command; empty if an option or the default chose it.
+  std::string variable;
 
   std::string describe() const {
     std::string text = command.way == StartCommand::Way::srun ? "srun" : "ssh";
@@ -51,13 +52,14 @@ void append_words(std::vector<std::string>& words, std::string_view text) {
   for (std::string& word : split_words(text)) words.push_back(std::move(word));
 }
 
-// Returns the way that the options choose, or else the variables. The command `ssh` is no replacement for
-// ssh: its arguments are added to those of the ordinary way.
+// Returns the way that the options choose. If they choose none, the variables do. A command `ssh`
+// in a variable does not replace the usual command; only its arguments are added.
 Way choose_way(const RunOptions& options, Reader& reader, const Variables& names) {
   Way way;
   std::string agent = options.agent;
   if (const std::optional<std::string> value = reader.text(names.agent); value && agent.empty()) {
-    agent = value->substr(0, value->find(':'));  // in a list such as "ssh : rsh" the first one counts
+    // Only the first command counts in a list such as "ssh : rsh".
+    agent = value->substr(0, value->find(':'));
     way.variable = names.agent;
   }
   const std::vector<std::string> words = split_words(agent);
@@ -70,7 +72,8 @@ Way choose_way(const RunOptions& options, Reader& reader, const Variables& names
   if (!words.empty()) way.command.ssh_args.assign(words.begin() + 1, words.end());
   append_words(way.command.ssh_args, options.ssh_args);
   if (const std::optional<std::string> value = reader.text(names.ssh_args)) {
-    append_words(way.command.ssh_args, *value);  // after the options: ssh takes the first value of each
+    // These words come after the user's options, since ssh uses the first value of each option.
+    append_words(way.command.ssh_args, *value);
     way.variable = names.ssh_args;
   }
   return way;
@@ -105,8 +108,8 @@ HostSource hosts_of_slurm(const RunOptions& options, Reader& reader, SlurmJob jo
   return HostSource{std::move(job.hosts), std::move(way.command), std::move(remark)};
 }
 
-// Gives the hosts that have no number of slots the number that a variable says. Words such as "cores" leave
-// it to the host.
+// Sets the number of slots of the hosts for which the list gives no number. `text` is the value of
+// a variable. Words such as "cores" leave the number to the host.
 void set_slots(std::vector<ListedHost>& hosts, std::string_view text) {
   const std::optional<std::int64_t> slots = parse_integer(text);
   if (!slots || *slots < 1 || *slots > max_ranks) return;
@@ -133,7 +136,7 @@ Result<HostSource> first_source(const RunOptions& options, Reader& reader, const
   if (!slurm->hosts.empty()) return hosts_of_slurm(options, reader, *std::move(slurm));
   for (const Variables& names : {open_mpi, mpich, intel_mpi}) {
     const std::optional<std::string> path = reader.text(names.hostfile);
-    // Open MPI takes the name "none" for no file.
+    // For Open MPI, the name "none" means that there is no file.
     if (path && *path != "none") return hosts_of_file(options, reader, names, *path, read);
   }
   return HostSource{};

@@ -17,15 +17,16 @@ namespace tutti::tools {
 struct HostSource {
   std::vector<ListedHost> hosts;  // empty if all ranks run on this machine
   StartCommand start_command;
-  std::string remark;  // tells the user what was taken from variables; empty if nothing was
+  std::string remark;  // tells the user which values came from variables; empty if none did
 };
 
 // Reads a whole file. The error names the file.
 using ReadText = std::function<Result<std::string>(const std::string& path)>;
 Result<std::string> read_text(const std::string& path);
 
-// Finds the hosts of a job: those of --hostfile and -H, or else those that the variables of Slurm, Open MPI,
-// MPICH or Intel MPI name. Errors say which option, variable or line of a hostfile is wrong.
+// Finds the hosts of a job. It uses --hostfile and -H if they are given. Otherwise it uses the
+// variables of Slurm, Open MPI, MPICH or Intel MPI. Errors say which option, variable or line of a
+// hostfile is wrong.
 Result<HostSource> find_hosts(const RunOptions& options, const Environment& environment,
                               const ReadText& read = read_text);
 

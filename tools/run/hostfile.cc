@@ -20,25 +20,26 @@ constexpr std::string_view name_characters =
 
 Status wrong(const std::string& message) { return Status(Code::invalid_argument, message); }
 
-// Returns the word in a form for messages. A file that is not a hostfile may have very long words.
+// Returns the word in quotes for a message. Long words are shortened, since a file that is not a
+// hostfile may have very long words.
 std::string quoted(std::string_view word) {
   constexpr std::size_t most_shown = 60;
   const bool whole = word.size() <= most_shown;
   return "`" + printable(std::string(word.substr(0, most_shown))) + (whole ? "`" : "...`");
 }
 
-// A name must not begin with `-`, since ssh would take it for an option.
+// A name must not begin with `-`, since ssh would read it as an option.
 bool is_name(std::string_view text) {
   return !text.empty() && text.front() != '-' && text.find_first_not_of(name_characters) == text.npos;
 }
 
-// Returns whether `text` is an IPv6 address. It may name an interface of the launcher's machine
-// ("fe80::1%eth0").
+// Returns whether `text` is an IPv6 address. The address may name an interface of the launcher's
+// machine ("fe80::1%eth0").
 bool is_ipv6(std::string_view text) {
   const std::size_t percent = text.find('%');
   const std::string address(text.substr(0, percent));
   in6_addr parsed;
-  // inet_pton() would ignore everything behind a zero byte.
+  // inet_pton() would ignore the text after a zero byte.
   return address.find('\0') == address.npos && inet_pton(AF_INET6, address.c_str(), &parsed) == 1 &&
          (percent == text.npos || is_name(text.substr(percent + 1)));
 }
@@ -53,8 +54,8 @@ Status set_count(std::optional<int>& count, std::string_view word, std::string_v
   return {};
 }
 
-// Returns where the name ends in NAME or NAME:N. A text with several colons and no brackets is an IPv6
-// address without a number.
+// Returns the position at which the name ends in NAME or NAME:N. A text with several colons and no brackets
+// is an IPv6 address without a number.
 std::size_t end_of_name(std::string_view text) {
   if (text.starts_with('[')) return std::min(text.find(']'), text.size() - 1) + 1;
   const bool is_bare_address = std::ranges::count(text, ':') > 1;
@@ -123,7 +124,8 @@ Status check_slots(const ListedHost& host) {
                (host.most ? "max_slots=" : "") + std::to_string(most));
 }
 
-// Adds the user and max_slots of another line to `host`. What a line leaves out may stand in another.
+// Adds the user and max_slots of another line to `host`. Several lines together may describe one
+// host.
 Status unite(ListedHost& host, const ListedHost& line) {
   if (host.user.empty()) host.user = line.user;
   if (!line.user.empty() && line.user != host.user)

@@ -18,9 +18,10 @@
 namespace tutti::tools {
 namespace {
 
-// More start commands at the same time would mostly wait for processors and for descriptors.
+// At most this many start commands run at the same time. More of them would mostly wait for
+// processors and descriptors.
 constexpr std::ptrdiff_t most_starting = 64;
-// The end of the start commands is looked for this often.
+// The launcher checks this often whether the start commands have ended.
 constexpr std::chrono::milliseconds commands_pause(10);
 
 void set_variables(google::protobuf::RepeatedPtrField<record::Variable>& variables,
@@ -158,7 +159,7 @@ void Hosts::ask_for_meeting_place() {
   set_variables(*record.mutable_meet()->mutable_variables(), environment_for(server));
   for (const RemoteAgent* agent : hosting_) {
     if (agent == &server) continue;
-    // The address of an agent on this machine may be loopback, to which the other hosts have no route.
+    // An agent on this machine may have a loopback address, which the other hosts cannot reach.
     std::optional<SocketAddress> address = agent->peer();
     if (agent->host().is_here && server.peer()) address = route_source(*server.peer());
     if (address) record.mutable_meet()->add_peers(address->host());
@@ -166,8 +167,9 @@ void Hosts::ask_for_meeting_place() {
   if (fits(record)) server.meet(record);
 }
 
-// Ranks on this machine have the launcher's whole environment. Others have what the agent finds on their
-// host, and over it what the launcher passes on.
+// Ranks on this machine get the launcher's whole environment. Ranks on other hosts get their
+// agent's environment, in which the variables that the launcher passes on replace the agent's
+// values.
 Environment Hosts::environment_for(const RemoteAgent& agent) const {
   if (agent.host().is_here) return task_.environment;
   return passed_on(task_.environment, options_.exports);
@@ -193,7 +195,7 @@ void Hosts::on_met(RemoteAgent& agent, const record::Met& met) {
   for (std::size_t node = 0; node < hosting_.size(); ++node) hosting_[node]->run(records[node]);
 }
 
-// Returns false, and reports it, if an agent would not take the record.
+// Returns whether the record is short enough for an agent. Reports the problem if it is too long.
 bool Hosts::fits(const record::FromLauncher& record) {
   if (record.ByteSizeLong() <= longest_from_launcher) return true;
   events_.on_start_failure({exit_cannot_execute, "the program's arguments and variables have more than " +
@@ -202,7 +204,7 @@ bool Hosts::fits(const record::FromLauncher& record) {
   return false;
 }
 
-// Fills in what does not depend on the meeting place.
+// Fills in all members that do not depend on the meeting place.
 void Hosts::fill(record::Start& start, const RemoteAgent& agent) const {
   for (const std::string& word : task_.program) start.add_program(word);
   start.set_folder(folder_of(options_));
@@ -231,7 +233,7 @@ void Hosts::on_taken(std::uint64_t bytes) {
   if (input_) input_->give(bytes);
 }
 
-// Only the first problem is reported: stopping makes others.
+// Only the first problem is reported, since the end of the job causes further problems.
 void Hosts::on_problem(RemoteAgent&, const StartFailure& failure) {
   if (stopping_) return finish_if_over();
   events_.on_start_failure(failure);
@@ -256,7 +258,7 @@ void Hosts::on_done(RemoteAgent& agent) {
   finish_if_over();
 }
 
-// A loss is reported before the exits that are held back, since it may be their cause.
+// The loss of a host is reported before the exits that are held back, since it may be their cause.
 void Hosts::on_lost(RemoteAgent& agent, const std::string& why) {
   visits_.push_back(std::make_unique<Visit>(commands_.end(agent.host(), job_),
                                             commands_.environment(agent.host()), defaults_));
@@ -311,8 +313,8 @@ std::string Hosts::host_of(int rank) const {
   return host == hosting_.end() ? "" : (*host)->name();
 }
 
-// Lets all agents go once no process of the job is left on a host that can be reached. If the ranks have not
-// been started, that is so as soon as the job is to end.
+// Releases all agents after the last process of the job has ended on all reachable hosts. If no
+// ranks were started, the agents are released as soon as the job has to end.
 void Hosts::finish_if_over() {
   if (done_) return;
   const bool over = std::ranges::all_of(hosting_, [](const RemoteAgent* agent) { return agent->is_over(); });
@@ -325,7 +327,7 @@ void Hosts::finish_if_over() {
   await_commands();
 }
 
-// Waits until the commands have ended that this process has started.
+// Waits until all commands that this process has started have ended.
 void Hosts::await_commands() {
   const bool running =
       std::ranges::any_of(agents_, [](const auto& agent) { return agent->start_command_runs(); }) ||

@@ -27,9 +27,10 @@ namespace tutti::tools {
 
 class HostsEvents;
 
-// `Hosts` runs the ranks of a job on several hosts. It starts an agent on each host, waits until all have
-// called back, lets the agent of rank 0's host open the meeting place, and then lets all agents start their
-// ranks. If a host is lost, it tries once to end what is left of the job there.
+// `Hosts` runs the ranks of a job on several hosts. It starts an agent on each host, and waits
+// until all agents have called back. The agent on the host of rank 0 then opens the meeting place,
+// and all agents start their ranks. If a host is lost, `Hosts` tries once to end the job's
+// remaining processes there.
 class Hosts final : public AgentControl, private RemoteAgentEvents {
  public:
   // The start commands run with `defaults`.
@@ -37,7 +38,7 @@ class Hosts final : public AgentControl, private RemoteAgentEvents {
         const SpawnDefaults& defaults);
   ~Hosts() override;
 
-  // The task has no ranks, and its environment lacks the variables of the meeting place.
+  // `task` must have no ranks, and no variables of the meeting place, since this class adds both.
   void start(const AgentTask& task) override;
   void signal(int number) override;
   void stop(int number = SIGTERM) override;
@@ -77,13 +78,15 @@ class Hosts final : public AgentControl, private RemoteAgentEvents {
   const RunOptions options_;
   HostPlan plan_;
   const SpawnDefaults defaults_;
-  const std::string job_;  // its number
+  const std::string job_;  // the id of the job
   const HostCommands commands_;
   AsioLoop loop_;
   AgentTask task_;
   std::unique_ptr<Callback> callback_;
-  std::vector<std::unique_ptr<RemoteAgent>> agents_;  // each is at the number of its host in the plan
-  std::vector<RemoteAgent*> hosting_;                 // those with ranks; rank 0 is on the first
+  // Each index is the number of a host in the plan.
+  std::vector<std::unique_ptr<RemoteAgent>> agents_;
+  // The agents with ranks; the first agent has rank 0.
+  std::vector<RemoteAgent*> hosting_;
   Progress progress_;
   ExitOrder exits_;
   std::optional<InputSource> input_;
@@ -99,9 +102,9 @@ class HostsEvents : public AgentEvents {
  public:
   // Called before any rank starts, if the number of ranks was not known earlier.
   virtual void on_placed(int ranks) = 0;
-  // A host is lost. `ranks` are those of its ranks that have not been reported as ended.
+  // Called when a host is lost. `ranks` are its ranks that have not been reported as ended.
   virtual void on_lost(const std::string& host, std::span<const int> ranks, const std::string& why) = 0;
-  // There is something that the user should know.
+  // Called with a message for the user.
   virtual void on_note(const std::string& text) = 0;
 
  protected:

@@ -14,7 +14,7 @@ InputPipe::InputPipe(asio::io_context& io, OnTaken on_taken) : writer_(io), on_t
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
   reader_ = Descriptor(ends[0]);
   writer_.assign(ends[1]);
-  writer_.non_blocking(true);  // only this end: the rank's end is as a shell would make it
+  writer_.non_blocking(true);  // the rank's end stays blocking, as a shell would make it
 }
 
 void InputPipe::write(std::string_view bytes) {

@@ -12,15 +12,15 @@
 
 namespace tutti::tools {
 
-// An `InputSource` reads the launcher's stdin for rank 0, but never more than rank 0's host can take. It
-// leaves the descriptor's flags alone, since other processes may share the open file. Only the thread that
-// runs `io` may use it.
+// An `InputSource` reads the launcher's stdin for rank 0, but never more than rank 0's host can
+// take. It does not change the flags of the descriptor, since other processes may share the open
+// file. Only the thread that runs `io` may use it.
 class InputSource {
  public:
-  // Called with the bytes that have been read; without bytes at the end of the input.
+  // Called with the bytes that were read. Empty bytes mean the end of the input.
   using OnInput = std::function<void(std::string_view bytes)>;
 
-  // Reads at most `credit` bytes, until `give` allows more.
+  // Reads at most `credit` bytes before `give` allows more.
   InputSource(asio::io_context& io, int fd, std::size_t credit, OnInput on_input);
 
   void give(std::uint64_t credit);
@@ -32,8 +32,9 @@ class InputSource {
   asio::io_context& io_;
   const int fd_;
   const OnInput on_input_;
-  // This is an epoll descriptor that watches `fd_`, since asio would make `fd_` itself non-blocking. It is
-  // absent if epoll cannot watch the descriptor, which is then always ready: a file.
+  // This is an epoll descriptor that watches `fd_`, since asio would make `fd_` itself
+  // non-blocking. There is no such descriptor if `fd_` is a file: epoll cannot watch files, and a
+  // file is always ready.
   std::optional<asio::posix::stream_descriptor> readable_;
   std::vector<char> buffer_;
   std::uint64_t credit_;

@@ -21,8 +21,8 @@
 namespace tutti::tools {
 namespace {
 
-// At most this many bytes of output may wait for the reader of our stdout or stderr. Beyond that, the ranks
-// have to wait.
+// At most this many bytes of output may wait for the readers of our stdout and stderr. If there are
+// more, the ranks must wait.
 constexpr std::size_t most_backlog = 1024 * 1024;
 
 bool ends_job(int number) {
@@ -46,9 +46,9 @@ Job::Job(RunOptions options)
 int Job::run() {
   for (const int number : signals_to_handle()) signals_.add(number);
   await_signals();
-  // If the reader of our output exits, or a file reaches its size limit, a write should fail with an error.
-  // By default, SIGPIPE or SIGXFSZ would end this process instead, while the ranks are still running.
-  // `defaults_` has the signal actions that the ranks will inherit.
+  // A write should fail with an error if the reader of our output exits or a file reaches its size
+  // limit. By default, SIGPIPE or SIGXFSZ would end this process instead, while the ranks are still
+  // running. `defaults_` has the signal actions that the ranks will inherit.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 
@@ -87,7 +87,7 @@ std::optional<StartFailure> Job::prepare(AgentTask& task) {
   return {};
 }
 
-// Prepares a job all of whose ranks run on this machine, as children of this process.
+// Prepares a job whose ranks all run on this machine, as children of this process.
 std::optional<StartFailure> Job::prepare_here(AgentTask& task) {
   agents_ = std::make_unique<Agent>(io_, static_cast<AgentEvents&>(*this), defaults_);
   if (auto failure = enter_folder(task.environment)) return failure;
@@ -108,7 +108,7 @@ std::optional<StartFailure> Job::prepare_here(AgentTask& task) {
 }
 
 // Changes this process's working folder, which the ranks inherit. So a relative path in a variable
-// (TUTTI_TOKEN_FILE) names the same file for this process and the ranks.
+// such as TUTTI_TOKEN_FILE names the same file for this process and the ranks.
 std::optional<StartFailure> Job::enter_folder(Environment& environment) {
   if (options_.folder.empty()) return {};
   if (chdir(options_.folder.c_str()) != 0) {
@@ -141,8 +141,8 @@ void Job::on_output(int rank, Stream stream, std::string_view bytes) {
   if (output_.backlog() >= most_backlog) agents_->set_reading(false);
 }
 
-// Ends the job if nobody reads its output any more (`tutti run ... | head`). Prints no message. The job's
-// exit status is then that of a program that SIGPIPE has ended.
+// Ends the job without a message if its output has no reader any more, as in `tutti run ... |
+// head`. The exit status is then that of a program that SIGPIPE has ended.
 void Job::end_unread() {
   if (ending_signal_ || !output_.unread()) return;
   ending_signal_ = SIGPIPE;
@@ -158,7 +158,8 @@ void Job::on_exit(const RankExit& exit) {
     if (++succeeded_ == 1 && options_.enable_recovery) failure_.reset();
     return;
   }
-  if (ending_ || ending_signal_) return;  // a failure that follows from an earlier one, or from a request
+  // An earlier failure or a request to end caused this failure.
+  if (ending_ || ending_signal_) return;
   if (!failure_) failure_ = status.signal != 0 ? exit_signal_base + status.signal : status.code;
   report_failure(exit);
   if (!survives(status)) end();
@@ -189,7 +190,7 @@ std::string Job::what_others_do(bool survives) const {
   return ranks_ > 1 ? "the others are being ended" : "";
 }
 
-// A lost host is the failure of each of its ranks.
+// The loss of a host counts as a failure of each of its ranks.
 void Job::on_lost(const std::string& host, std::span<const int> ranks, const std::string& why) {
   for (const int rank : ranks) output_.finish(rank);
   running_ -= static_cast<int>(ranks.size());
@@ -217,11 +218,11 @@ void Job::await_signals() {
 
 void Job::on_signal(int number) {
   if (number == SIGTSTP) {
-    agents_->signal(SIGSTOP);  // the ranks' sessions have no terminal, so SIGTSTP would stop no rank
+    agents_->signal(SIGSTOP);  // the ranks' session has no terminal, so SIGTSTP would stop no rank
   } else if (!ends_job(number)) {
     agents_->signal(number);
   } else if (done_) {
-    io_.stop();  // all ranks have ended, and only the reader of our output is awaited
+    io_.stop();  // all ranks have ended, and this process only waits for the reader of its output
   } else if (ending_signal_) {
     agents_->kill();
     output_.discard_backlog();

@@ -20,12 +20,12 @@
 
 namespace tutti::tools {
 
-// `Job` runs one world from its start to its end: it finds the hosts, has the ranks started, and decides when
-// the job has ended and with which exit status.
+// `Job` runs one world from its start to its end. It finds the hosts, lets the agents start the
+// ranks, and decides when the job has ended and with which exit status.
 class Job final : private HostsEvents {
  public:
   explicit Job(RunOptions options);
-  // Runs the job. Returns its exit status once no process of the job is left.
+  // Runs the job. Returns its exit status after all of its processes have ended.
   int run();
 
  private:
@@ -37,7 +37,8 @@ class Job final : private HostsEvents {
   void on_lost(const std::string& host, std::span<const int> ranks, const std::string& why) override;
   void on_note(const std::string& text) override;
 
-  // Each of these prepares a part of the job. If that fails, it returns the reason and the exit status.
+  // Each of these prepares a part of the job. It returns the reason and the exit status if it
+  // fails.
   std::optional<StartFailure> prepare(AgentTask& task);
   std::optional<StartFailure> prepare_here(AgentTask& task);
   std::optional<StartFailure> enter_folder(Environment& environment);
@@ -56,15 +57,17 @@ class Job final : private HostsEvents {
   asio::io_context io_{1};
   asio::signal_set signals_;
   Output output_;
-  std::unique_ptr<AgentControl> agents_;  // all agents of the job, or the one in this process
-  MeetingPlace meeting_place_;            // unused if an agent in another process serves it
+  // All agents of the job, or the single agent in this process.
+  std::unique_ptr<AgentControl> agents_;
+  MeetingPlace meeting_place_;  // unused if an agent in another process serves it
   bool done_ = false;
-  int ranks_ = 0;  // 0 while it is not known
+  int ranks_ = 0;  // 0 while the number is unknown
   int running_ = 0;
   int succeeded_ = 0;
-  bool ending_ = false;         // a failure has ended the job
-  std::optional<int> failure_;  // the exit status of the first failure, unless ranks succeed after it
-  // This is the first signal that asked to end the job, or SIGPIPE if the reader of the output has exited.
+  bool ending_ = false;  // a failure has ended the job
+  // The exit status of the first failure. With recovery enabled, the first rank that succeeds clears it.
+  std::optional<int> failure_;
+  // The first signal that asked the job to end, or SIGPIPE if the reader of the output has exited.
   std::optional<int> ending_signal_;
 };
 

@@ -4,10 +4,11 @@
 
 namespace tutti::tools {
 
-// Kills the agents and the ranks of a job on this host, and the processes that they have started: all
-// processes of the same user and network namespace that have the job's TUTTI_JOB_ID, or are an agent of the
-// job. (Tests and containers make several hosts of one machine, and each has a network namespace of its own.)
-// Returns once none is left, or after five seconds. The result is whether none is left.
+// Kills the agents and the ranks of a job on this host, and the processes that they have started.
+// These are all processes of this user that are an agent of the job or have the job's TUTTI_JOB_ID.
+// They must also be in the network namespace of this process, because tests and containers let
+// several namespaces on one machine stand for several hosts. Returns true as soon as all have
+// ended, or false after five seconds.
 bool end_processes_of(const std::string& job);
 
 }  // namespace tutti::tools

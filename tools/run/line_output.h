@@ -23,11 +23,11 @@ struct LineSource {
 
 // `LineOutput` shows the text of many sources on one terminal so that a line never mixes two sources.
 //
-// A line is shown when it is complete. An unfinished line is shown when it gets too long to keep, or when its
-// source falls silent (progress bars, prompts). There is one exception: if a silent source has written a
-// multiple of 4096 bytes, its unfinished line is not shown yet, since stdio flushes a full buffer of that
-// size even in the middle of a line. If an unfinished line has been shown, the next text of another source
-// starts on a new line.
+// A line is shown when it is complete. An unfinished line is shown when it gets too long to keep,
+// or when its source falls silent (progress bars, prompts). There is one exception: the unfinished
+// line of a silent source is not shown yet if the source has written a multiple of 4096 bytes. The
+// reason is that stdio flushes a full buffer of that size even in the middle of a line. After an
+// unfinished line has been shown, the next text of another source starts on a new line.
 class LineOutput {
  public:
   LineOutput(asio::io_context& io, Terminal& terminal, bool timestamp);
@@ -35,7 +35,7 @@ class LineOutput {
   void write(LineSource& source, std::string_view bytes);
   // Shows the rest of the text of a source that has ended.
   void finish(LineSource& source);
-  // Shows whole lines that the launcher itself writes.
+  // Shows whole lines from the launcher itself.
   void note(std::string_view lines);
 
  private:
@@ -47,7 +47,7 @@ class LineOutput {
 
   Terminal& terminal_;
   const bool timestamp_;
-  const LineSource* open_ = nullptr;  // the source of the unfinished line that the cursor is in
+  const LineSource* open_ = nullptr;  // the source of the unfinished line at the cursor
   bool open_returned_ = false;        // the cursor is at the beginning of that line, after a carriage return
   asio::steady_timer timer_;
   std::vector<LineSource*> watched_;

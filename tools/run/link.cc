@@ -18,7 +18,8 @@ namespace {
 
 constexpr int frames_per_lease = 5;
 constexpr std::size_t length_bytes = 4;
-// These limit the work of one call of `on_ready`, so that the other handlers of the loop get their turn.
+// These limit the work of one call of `on_ready`, so that the other handlers of the loop can run,
+// too.
 constexpr std::size_t read_bytes = 16 * 1024;
 constexpr int reads_at_once = 4;
 constexpr std::size_t write_bytes_at_once = 256 * 1024;
@@ -99,12 +100,14 @@ void Link::flush(std::size_t most) {
     left -= written;
     if (error == EAGAIN) break;
     if (error == 0) continue;
-    // What has arrived can still be read, perhaps a record that says why. Then a read returns the end.
+    // Bytes that have arrived can still be read. They may hold a record that explains the failure.
+    // After these bytes, a read returns the end.
     shutdown(connection_.descriptor(), SHUT_RDWR);
     sent_ = outgoing_.size();
     break;
   }
-  // The sent bytes are removed once they are the larger part. So each byte is moved once on average.
+  // The sent bytes are removed when they are more than half of the buffer. So each byte is moved at
+  // most once on average.
   if (sent_ > backlog()) outgoing_.erase(0, std::exchange(sent_, 0));
   const bool write_again = backlog() > 0;
   if (std::exchange(writing_, write_again) == write_again) return;
@@ -145,18 +148,20 @@ void Link::deliver() {
 }
 
 void Link::set_timer() {
-  // There is no event for bytes that the connection has already received, and none without watching.
+  // The timer must ring at once in two cases. If the connection has already received bytes, no
+  // event comes for these bytes. If the connection is not watched, no events come at all.
   if (!watched_.ok() || connection_.has_pending()) return loop_.timers.set(*this, Deadline::at(heard_));
   loop_.timers.set(*this, earlier(Deadline::after(options_.lease, heard_),
                                   Deadline::after(options_.lease / frames_per_lease, said_)));
 }
 
-// The timer is not moved each time that bytes arrive or leave. It rings at the time that was due once, and is
-// then set again.
+// The timer is not set again each time that bytes arrive or leave. It rings at its old time, and
+// this function then sets it to the new time.
 void Link::on_timer() {
   if (!watched_.ok()) return end(Status(watched_));  // a copy, which outlives the link
   if (is_silent() || connection_.has_pending()) {
-    // Bytes that have arrived count, even if this process was stopped, and could not read them.
+    // Bytes that have already arrived count as a sign of life. This process may have been stopped,
+    // so that it could not read them.
     const std::shared_ptr<const bool> open = open_;
     receive();
     if (!*open) return;

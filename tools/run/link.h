@@ -20,12 +20,12 @@ namespace tutti::tools {
 // `LinkEvents` is the interface through which a link reports to its owner.
 class LinkEvents {
  public:
-  // Called for each record, never with an empty one. The owner may destroy the link in this call; the record
+  // Called for each record. A record is never empty. The owner may destroy the link in this call; the record
   // stays valid until the call returns.
   virtual void on_record(std::string_view record) = 0;
-  // Called once, when the link has ended by itself. `timeout`: nothing has arrived for as long as the lease.
-  // `peer_lost`: the connection has ended. `protocol_error`: what arrived is not a record. The owner may
-  // destroy the link in this call.
+  // Called once, when the link has ended by itself. `timeout` means that no byte has arrived during
+  // the lease. `peer_lost` means that the connection has ended. `protocol_error` means that the
+  // received bytes are not a record. The owner may destroy the link in this call.
   virtual void on_end(const Status& why) = 0;
 
  protected:
@@ -34,30 +34,33 @@ class LinkEvents {
 
 struct LinkOptions {
   std::chrono::nanoseconds lease = std::chrono::seconds(30);
-  std::size_t longest_record = 0;  // that the other side may send, in bytes
+  std::size_t longest_record = 0;  // the limit in bytes for records from the other side
 };
 
-// A `Link` carries records between the launcher and an agent, over a connection whose ends have proved that
-// they belong together. It does not know what the records mean. Unless something else was sent, the link
-// sends an empty frame every fifth of the lease. So each end notices when the other has fallen silent.
+// A `Link` carries records between the launcher and an agent, over a connection whose ends have
+// proved that they know the same secret. It does not know what the records mean. A link that has
+// nothing to send sends five empty frames in the time of a lease. So each end notices if the other
+// end has fallen silent.
 //
-// A frame is the length of a record as four bytes, the least significant first, and the record. An empty
-// frame has the length zero.
+// A frame is the length of a record in four bytes, the least significant first, followed by the record. An
+// empty frame has the length zero and no record.
 class Link final : private DescriptorHandler, private Timer {
  public:
-  // `connection` has passed its guard. No function of the link calls `events`; only the loop does.
+  // The ends of `connection` must have proved the secret. The link calls `events` only in handlers of
+  // the loop, and never inside a public function.
   Link(EventLoop& loop, meeting::Connection connection, LinkEvents& events, const LinkOptions& options);
   ~Link() override;
 
-  // Sends a record, in the order of the calls. Never blocks: what the connection does not take now is kept.
-  // After the link has ended, nothing happens. The record must not be empty.
+  // Sends a record, in the order of the calls. Never blocks: the link keeps the bytes that the
+  // connection does not take now. The call has no effect after the link has ended. The record must
+  // not be empty.
   void send(const google::protobuf::MessageLite& record);
   // Returns the number of bytes that are kept.
   std::size_t backlog() const { return outgoing_.size() - sent_; }
-  // Changes how long the link may be silent. Outside of the loop's handlers, a shorter lease counts from the
-  // next empty frame on.
+  // Changes how long the link may be silent. A shorter lease that is set outside of the loop's
+  // handlers takes effect at the next empty frame.
   void set_lease(std::chrono::nanoseconds lease);
-  // Ends the link without a call of `on_end`, after it has tried once to send what is kept.
+  // Tries once to send the kept bytes, and then ends the link without a call of `on_end`.
   void close();
 
  private:
@@ -81,15 +84,15 @@ class Link final : private DescriptorHandler, private Timer {
   meeting::Connection connection_;
   LinkEvents& events_;
   LinkOptions options_;
-  Status watched_;        // the link ends at once if its connection cannot be watched
-  bool writing_ = false;  // waits until the connection takes more bytes
+  Status watched_;        // an error if the connection cannot be watched; the link then ends at once
+  bool writing_ = false;  // the link waits until the connection takes more bytes
   std::string outgoing_;
   std::size_t sent_ = 0;  // bytes at the front of `outgoing_`
   std::string incoming_;
   Clock::time_point heard_ = Clock::now();
   Clock::time_point said_ = heard_;
-  // False once the link has ended or was destroyed. The copy of a function that calls the owner outlives the
-  // link.
+  // This becomes false when the link ends or is destroyed. A function that calls the owner keeps a
+  // copy, which outlives the link.
   const std::shared_ptr<bool> open_ = std::make_shared<bool>(true);
 };
 

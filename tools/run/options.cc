@@ -109,7 +109,7 @@ std::string check_exports(const std::vector<std::string>& exports) {
   return {};
 }
 
-// Turns `words` and the translation into options. Returns an error message, which is empty if all is valid.
+// Turns `words` and the translation into options. Returns an error message, which is empty if both are valid.
 std::string understand(RunWords words, const Translation& translation, RunOptions& options) {
   if (words.ranks > 0) options.placement.ranks = words.ranks;
   if (words.per_host > 0) options.placement.per_host = words.per_host;

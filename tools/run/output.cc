@@ -26,7 +26,8 @@ bool same_file(int a, int b) {
 
 }  // namespace
 
-// `LogFile` writes bytes as they arrive. After an error (a full disk), the rest is lost.
+// `LogFile` writes bytes as they arrive. After an error, such as a full disk, it drops all further
+// bytes.
 class Output::LogFile {
  public:
   LogFile(std::string path, Descriptor file) : path_(std::move(path)), file_(std::move(file)) {}
@@ -68,8 +69,8 @@ Status Output::open(int ranks) {
   return {};
 }
 
-// Opens DIR/1/rank.N/stdout or stderr. mpirun uses these names. The 1 is mpirun's number of the application;
-// `tutti run` starts only one application.
+// Opens DIR/1/rank.N/stdout or stderr. mpirun uses the same names. The 1 is the number that mpirun
+// gives to the application, and `tutti run` starts only one application.
 Status Output::open_file(RankStream& stream, int rank, const char* name) {
   if (options_.directory.empty()) return {};
   const std::string above = options_.directory + "/1", folder = above + "/rank." + std::to_string(rank);
@@ -113,8 +114,8 @@ void Output::note_lost(const std::string& name, const std::string& problem) {
        std::to_string(exit_output_lost) + ")\n");
 }
 
-// Reports output that is lost because a terminal has failed. If the terminal's reader has exited, nothing
-// counts as lost, since nobody wants more output.
+// Reports output that is lost because a terminal has failed. Nothing counts as lost if the
+// terminal's reader has exited, since no one wants more output.
 void Output::look_at_terminals() {
   for (const Terminal* terminal : {&out_, err_ ? &*err_ : nullptr}) {
     if (terminal_lost_ || terminal == nullptr) return;

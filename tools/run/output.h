@@ -34,7 +34,8 @@ class Output {
   std::vector<std::string> last_lines(int rank) const;
   // Returns whether some output of the ranks could not be written. The user has already been told.
   bool lost() const { return lost_; }
-  // Returns whether nobody reads the output: the reader of stdout has exited, and there are no log files.
+  // Returns true if the output has no reader: the reader of stdout has exited, and there are no log
+  // files.
   bool unread() const { return options_.directory.empty() && out_.reader_gone(); }
   // Writes the launcher's own lines to stderr.
   void note(const std::string& lines);
@@ -64,8 +65,8 @@ class Output {
   const OutputOptions options_;
   Terminal out_;
   LineOutput out_lines_;
-  // These are absent if stdout and stderr are the same file. Then both streams use `out_lines_`. Two
-  // `LineOutput` objects would not know of each other's unfinished lines, and would mix them.
+  // These are absent if stdout and stderr are the same file. Then both streams use `out_lines_`, because two
+  // `LineOutput` objects would mix their unfinished lines.
   std::optional<Terminal> err_;
   std::optional<LineOutput> err_lines_;
   std::vector<std::unique_ptr<Rank>> ranks_;

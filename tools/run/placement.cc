@@ -13,7 +13,7 @@ namespace {
 // `Room` holds the number of ranks that each host takes.
 using Room = std::vector<int>;
 
-// Returns the room that the hosts have with or without --oversubscribe.
+// Returns the number of ranks that each host takes, with or without --oversubscribe.
 Room room_of(std::span<const SlottedHost> hosts, std::optional<int> per_host, bool oversubscribe) {
   Room room;
   for (const SlottedHost& host : hosts) {

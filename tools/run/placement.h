@@ -9,9 +9,9 @@
 
 namespace tutti::tools {
 
-// A `PlacedHost` is a host with the ranks that it gets, in ascending order. There is at least one.
+// A `PlacedHost` is a host with its ranks in ascending order. It has at least one rank.
 struct PlacedHost {
-  std::size_t index;  // among the hosts that `place` was given
+  std::size_t index;  // the index among the hosts passed to `place`
   std::vector<int> ranks;
 
   friend bool operator==(const PlacedHost&, const PlacedHost&) = default;
@@ -24,7 +24,7 @@ struct SlottedHost {
 };
 
 enum class MapBy {
-  slot,  // fill one host after the other
+  slot,  // fill the slots of one host after the other
   node,  // deal the ranks to the hosts in turn
 };
 
@@ -32,7 +32,7 @@ struct PlacementOptions {
   std::optional<int> ranks = std::nullopt;     // -n; without it, every slot gets a rank
   std::optional<int> per_host = std::nullopt;  // -N: no host gets more ranks than this
   MapBy map_by = MapBy::slot;
-  bool oversubscribe = false;  // ranks for which there is no slot are dealt to the hosts in turn
+  bool oversubscribe = false;  // if there are more ranks than slots, the rest are dealt to the hosts in turn
 };
 
 // Places the ranks on the hosts. Returns the hosts that get ranks, in the order in which they were given.

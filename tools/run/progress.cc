@@ -29,7 +29,7 @@ void Progress::stop() {
 void Progress::await(std::chrono::steady_clock::duration since_start) {
   timer_.expires_at(started_ + since_start);
   timer_.async_wait([this, since_start](const asio::error_code& error) {
-    // Cancelling has no effect on a call that is due already.
+    // A call that is already due happens even after the timer has been cancelled.
     if (error || stopped_) return;
     note_(progress_report(look_(), since_start));
     await(2 * since_start);

@@ -10,7 +10,7 @@
 
 namespace tutti::tools {
 
-// `Progress` tells the user, at growing intervals, which hosts are not up yet and what is being awaited.
+// `Progress` tells the user at growing intervals which hosts have not started yet, and why.
 class Progress {
  public:
   struct Host {
@@ -27,7 +27,7 @@ class Progress {
   Progress(asio::io_context& io, Look look, Note note);
 
   void start();
-  // From now on nothing is told.
+  // Ends the messages.
   void stop();
 
  private:

@@ -18,7 +18,7 @@
 namespace tutti::tools {
 namespace {
 
-// The agent gets new credit for its ranks' output once so much has arrived.
+// The agent gets new credit for its ranks' output each time that this much has arrived.
 constexpr std::uint64_t credit_step = output_credit / 4;
 
 std::optional<SocketAddress> peer_of(int socket) {

@@ -34,8 +34,8 @@ class Start;
 
 class RemoteAgentEvents;
 
-// A `RemoteAgent` is the launcher's view of one host: the command that starts the agent there, the link to
-// the agent, and what the agent has reported. It believes an agent only what concerns the host's own ranks.
+// A `RemoteAgent` is the launcher's view of one host: the command that starts the agent there, the
+// link to the agent, and the agent's reports. It ignores reports about ranks of other hosts.
 class RemoteAgent final : private StarterEvents, private LinkEvents {
  public:
   RemoteAgent(asio::io_context& io, EventLoop& loop, RemoteAgentEvents& events, std::uint32_t number,
@@ -58,30 +58,31 @@ class RemoteAgent final : private StarterEvents, private LinkEvents {
 
   // Starts the agent.
   void start();
-  // Takes the connection of the agent, which has proved its secret.
+  // Takes the connection over which the agent has proved its secret.
   void take(meeting::Connection connection, std::chrono::nanoseconds lease);
-  // Has the agent serve the meeting place.
+  // Makes the agent serve the meeting place.
   void meet(const record::FromLauncher& meet);
-  // Has the agent start its ranks.
+  // Makes the agent start its ranks.
   void run(const record::FromLauncher& start);
   // Sends a record if there is a link.
   void send(const record::FromLauncher& record);
-  // While reading is off, the agent gets no credit for more output.
+  // The agent gets no credit for more output while reading is off.
   void set_reading(bool reading);
-  // Lets the agent go: it exits.
+  // Releases the agent, which then exits.
   void leave();
 
   bool is_idle() const { return state_ == State::idle; }
   bool is_starting() const { return state_ == State::starting || state_ == State::called; }
-  // Returns whether the agent has called back, and can be talked to.
+  // Returns whether the agent has called back and still has a link.
   bool is_up() const { return state_ >= State::up && state_ <= State::done; }
-  // Returns whether the agent has been told to start ranks, and has not yet said that no process is left.
+  // Returns whether the agent has been told to start ranks, and has not yet reported that all
+  // processes have ended.
   bool is_busy() const { return state_ == State::starting_ranks || state_ == State::running; }
-  // Returns whether no more is to be expected from the host.
+  // Returns whether the host will send no more reports.
   bool is_over() const { return state_ >= State::done; }
   // Returns whether the command that started the agent still runs.
   bool start_command_runs() const { return starter_.runs(); }
-  // Says, for the user, what is being awaited of a host that is not up.
+  // Returns a text for the user that says why a host is not up yet.
   std::string awaited() const;
 
  private:
@@ -94,7 +95,7 @@ class RemoteAgent final : private StarterEvents, private LinkEvents {
   void on_record(std::string_view bytes) override;
   void on_end(const Status& why) override;
 
-  // Each returns whether such a record may come now and says something sensible.
+  // Each of these returns whether the record is allowed in this state and has valid contents.
   bool handle(const record::FromAgent& record);
   bool take_hello(const record::Hello& hello);
   bool take_met(const record::Met& met);
@@ -121,32 +122,32 @@ class RemoteAgent final : private StarterEvents, private LinkEvents {
   std::set<int> ended_;
   bool had_problem_ = false;
   bool reading_ = true;
-  std::uint64_t owed_ =
-      0;  // bytes of output that have arrived, and for which the agent has no new credit yet
+  std::uint64_t owed_ = 0;  // bytes of output for which the agent has not got new credit yet
 };
 
 // `RemoteAgentEvents` is the interface through which the agents report to `Hosts`.
 class RemoteAgentEvents {
  public:
-  // The host's agent will prove this secret.
+  // Called with the secret that the host's agent will prove.
   virtual void on_secret(RemoteAgent& agent, std::string_view secret) = 0;
-  // The agent has called back, and has our build.
+  // Called when the agent has called back and has the same build as the launcher.
   virtual void on_up(RemoteAgent& agent) = 0;
   virtual void on_met(RemoteAgent& agent, const record::Met& met) = 0;
   virtual void on_started(RemoteAgent& agent) = 0;
-  // The agent has not come up, or it cannot do what the job needs. The message names the host.
+  // Called when the agent did not start, or when it cannot do what the job needs. The message names
+  // the host.
   virtual void on_problem(RemoteAgent& agent, const StartFailure& failure) = 0;
   virtual void on_output(int rank, Stream stream, std::string_view bytes) = 0;
-  // The moment of the exit is by the clock of this machine.
+  // The time of the exit is converted to the clock of this machine.
   virtual void on_exit(RemoteAgent& agent, const RankExit& exit) = 0;
   virtual void on_settled(RemoteAgent& agent, std::uint64_t number) = 0;
-  // So many bytes of the input have been passed on.
+  // Called when `bytes` bytes of the input have been passed on.
   virtual void on_taken(std::uint64_t bytes) = 0;
-  // No process of the job is left on the host.
+  // Called when all processes of the job on the host have ended.
   virtual void on_done(RemoteAgent& agent) = 0;
-  // The agent has fallen silent, or has ended, or has said something that makes no sense.
+  // Called when the agent has fallen silent, has ended, or has sent an invalid record.
   virtual void on_lost(RemoteAgent& agent, const std::string& why) = 0;
-  // The agent has written a line on its stderr.
+  // Called for each line that the agent writes to its stderr.
   virtual void on_line(RemoteAgent& agent, const std::string& line) = 0;
 
  protected:

@@ -20,7 +20,7 @@ std::string describe(ExitStatus status) {
 
 namespace {
 
-// Returns the shared library that the loader has not found, if the last line that it has written says so.
+// Returns the name of the shared library that the loader did not find, if its last line says so.
 std::string missing_library(const std::vector<std::string>& last_lines) {
   constexpr std::string_view complaint = "error while loading shared libraries: ";
   if (last_lines.empty()) return {};

@@ -10,7 +10,7 @@
 
 namespace tutti::tools {
 
-// A `RankFailure` is what the launcher tells the user about a rank that has failed.
+// A `RankFailure` describes a failed rank for the launcher's report to the user.
 struct RankFailure {
   int rank = 0;
   std::string host;
@@ -18,17 +18,18 @@ struct RankFailure {
   ExitStatus status;
   std::string others = {};                   // such as "the others continue"; empty if there are no others
   std::string stream = {};                   // the stream of `last_lines`: "stderr", or "output" for both
-  std::vector<std::string> last_lines = {};  // empty if the rank has written nothing there
-  bool by_agent = false;                     // the rank has the environment of its host
+  std::vector<std::string> last_lines = {};  // empty if the rank has written nothing to the stream
+  // True if an agent started the rank, with the environment of the rank's host.
+  bool by_agent = false;
 };
 
 // Returns the launcher's lines about the failure.
 std::string failure_report(const RankFailure& failure);
 
-// A `LostHost` is what the launcher tells the user about a host that it cannot reach any more.
+// A `LostHost` describes a host that the launcher can no longer reach, for the report to the user.
 struct LostHost {
   std::string host;
-  std::span<const int> ranks = {};  // those that have not ended before
+  std::span<const int> ranks = {};  // the host's ranks that had not ended yet
   std::string why;
   std::string others = {};  // as in `RankFailure`
 };

@@ -15,16 +15,16 @@
 namespace tutti::tools {
 namespace {
 
-// Replaces our stdin by /dev/null if the launcher runs in the background of a terminal. The terminal's input
-// then belongs to another job. The ranks could still read it, since their sessions are not subject to the
-// terminal's job control.
+// Replaces our stdin by /dev/null if the launcher runs in the background of a terminal. In that
+// case the terminal's input belongs to another job. The ranks could still read it, because the
+// terminal's job control does not apply to their session.
 void leave_terminal_input() {
   const pid_t foreground = isatty(STDIN_FILENO) ? tcgetpgrp(STDIN_FILENO) : -1;
   if (foreground >= 0 && foreground != getpgrp()) discard_stream(STDIN_FILENO);
 }
 
-// Sets TUTTI_SOCKET_IFNAME here, and not only for the ranks: the agents on other hosts get the launcher's
-// TUTTI_* variables, and -x can override this one.
+// Sets TUTTI_SOCKET_IFNAME in this process, and not only for the ranks. So agents on other hosts
+// get this variable with the launcher's other TUTTI_* variables, and -x can override it.
 void choose_interfaces(const RunOptions& options) {
   const char* chosen = getenv("TUTTI_SOCKET_IFNAME");
   if (options.socket_ifname.empty() || (chosen != nullptr && *chosen != '\0')) return;

@@ -16,7 +16,7 @@ namespace {
 
 using launch::Reader;
 
-// These are the beginnings of the names.
+// The names of srun's variables begin with these texts.
 constexpr std::string_view srun_prefixes[] = {"SLURM_CPU_BIND", "SLURM_DIST",  "SLURM_GPU",
                                               "SLURM_GRES",     "SLURM_MEM_",  "SLURM_NTASKS_PER_",
                                               "SLURM_STD",      "SLURM_TRES_", "SRUN_"};
@@ -35,7 +35,8 @@ Status wrong_value_of(const char* variable, const std::string& value, const std:
                 std::string(variable) + " is '" + shown(variable, value) + "'; expected " + expected);
 }
 
-// Returns how many GPUs a text such as "2", "a100:2" or "a100:1,v100:1" names, or 0 if it names none.
+// Returns the number of GPUs in a text such as "2", "a100:2" or "a100:1,v100:1", or 0 if there is
+// none.
 int count_gpus(std::string_view text) {
   std::int64_t count = 0;
   for (const std::string& item : parse_list(text)) {
@@ -46,10 +47,12 @@ int count_gpus(std::string_view text) {
   return static_cast<int>(std::min<std::int64_t>(count, max_ranks));
 }
 
-// Returns how many GPUs a step of one task must ask for to get all of the job's GPUs on a host, or 0 if it
-// gets them without asking. Slurm hands down a number for each node. It also hands down a number for each
-// task, of which there is only one, and a number for the whole job, which no single host has. In the last
-// case the hosts are taken for equal.
+// Returns how many GPUs a step with one task must request to get all of the job's GPUs on a host.
+// The result is 0 if the step gets them without a request. The result depends on how the user has
+// requested the job's GPUs. If the user gave a number for each node, the step inherits it. If the
+// user gave a number for each task, the step would get too few GPUs, because it has only one task.
+// If the user gave a number for the whole job, that number is too large for a single host. In that
+// case this function assumes that all hosts have the same number of GPUs.
 int gpus_to_ask_for(Reader& reader, int nodes, int tasks) {
   const int per_task = count_gpus(reader.text("SLURM_GPUS_PER_TASK").value_or(""));
   if (per_task > 0)

@@ -21,8 +21,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// The code of `Child` runs between fork and exec. It neither allocates nor locks, since both are unsafe there
-// if the parent has other threads.
+// The code of `Child` runs between fork and exec. It must not allocate memory or lock a mutex,
+// since both are unsafe there if the parent has other threads.
 struct Child {
   const char* path;
   char* const* arguments;
@@ -36,7 +36,10 @@ struct Child {
   [[noreturn]] void run() const {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    setsid();
+    // The ranks of a host stay in one session. Linux may schedule each session as a separate unit
+    // (sched_autogroup). If each rank had its own session, a rank could not yield the processor to another
+    // rank.
+    setpgid(0, 0);
     if (connect_descriptors() && reset_signals() && use_processors()) {
       setrlimit(RLIMIT_NOFILE, &defaults.open_files);
       execve(path, arguments, environment);
@@ -57,8 +60,8 @@ struct Child {
     return !processors || sched_setaffinity(0, sizeof *processors, &*processors) == 0;
   }
 
-  // Restores the default action of each signal that the parent handles, since a handler could otherwise run
-  // here before exec. Signals that the parent ignored from its start stay ignored.
+  // Restores the default action of each signal that the parent handles. Otherwise a handler could
+  // run in the child before exec. Signals that the parent ignored from its start stay ignored.
   bool reset_signals() const {
     for (int signal = 1; signal < NSIG; ++signal) {
       struct sigaction action;
@@ -74,7 +77,8 @@ struct Child {
   }
 };
 
-// Returns the errno that the child reports, or 0 if exec succeeded: exec closes the child's end of the pipe.
+// Returns the errno that the child reports. Returns 0 if exec succeeded: exec then closes the
+// child's end of the pipe.
 int read_failure(int fd) {
   int problem = 0;
   ssize_t bytes;

@@ -13,7 +13,7 @@
 
 namespace tutti::tools {
 
-// A `SpawnRequest` names a program to start. `spawn` does not close the descriptors; the caller does.
+// A `SpawnRequest` names a program to start. The caller closes the descriptors, not `spawn`.
 struct SpawnRequest {
   std::string path;
   std::vector<std::string> arguments;  // including the program's name
@@ -24,8 +24,8 @@ struct SpawnRequest {
   ProcessorSet processors = {};
 };
 
-// `SpawnDefaults` are the process settings that this process started with and may have changed since. A
-// program that we start gets the original settings, as if the shell had started it.
+// `SpawnDefaults` are the process settings with which this process started. This process may have changed
+// them since. A program that it starts gets the original settings, as if the shell had started that program.
 struct SpawnDefaults {
   sigset_t mask;
   struct sigaction broken_pipe;
@@ -35,28 +35,30 @@ struct SpawnDefaults {
   static SpawnDefaults of_this_process();
 };
 
-// Starts the program. Returns its process id, or a negative errno if the program could not be executed. The
-// process leads a session and a process group of its own, and the kernel kills it if the calling thread dies.
+// Starts the program. Returns its process id, or a negative errno if the program could not be
+// executed. The process leads a new process group, in the caller's session. The kernel kills it if the
+// calling thread dies.
 pid_t spawn(const SpawnRequest& request, const SpawnDefaults& defaults);
 
 // Makes a pipe for a program's output. Only `ours`, the reading end, is non-blocking. Returns false and sets
-// errno if that fails.
+// errno on failure.
 bool open_pipe(Descriptor& ours, Descriptor& theirs);
 
-// Returns a descriptor that becomes readable once the process has ended. Returns none and sets errno if that
-// fails.
+// Returns a descriptor that becomes readable when the process ends. Returns no descriptor and sets
+// errno on failure.
 Descriptor process_descriptor(pid_t pid);
 
-// Returns the folders in which programs are found: PATH, or a usual choice if that is not set.
+// Returns the folders in which programs are looked up: PATH, or a usual default if PATH is not set.
 std::string search_path_of(const Environment& environment);
 
 struct FoundProgram {
-  std::string path;  // the file that the name stands for, even if it cannot be executed; empty if not found
-  int problem = 0;   // 0, or the errno that says why the program cannot be started
+  // The file that was found, even if it cannot be executed; empty if none was found.
+  std::string path;
+  int problem = 0;  // 0, or the errno that says why the program cannot be started
 };
 
-// Finds the program as mpirun does: first in the folders of `path` (PATH), then in the current folder. A name
-// with a slash is taken as a path.
+// Finds the program as mpirun does: first in the folders of `path` (PATH), then in the current
+// folder. A name with a slash is a path.
 FoundProgram find_program(const std::string& name, const std::string& path);
 
 }  // namespace tutti::tools

@@ -9,8 +9,9 @@
 namespace tutti::tools {
 namespace {
 
-// A `Spelling` is an option of mpirun, Hydra or horovodrun, without its dashes, and what it is here: an
-// option, an option with its value, or nothing if it has no effect.
+// A `Spelling` translates an option of mpirun, Hydra or horovodrun, written without dashes. The
+// translation is an option of `tutti run`, perhaps with its value. It is empty if the option has no
+// effect here.
 struct Spelling {
   std::string_view name;
   std::string_view option;
@@ -135,8 +136,8 @@ class Translator {
     }
   }
 
-  // Translates NAME=VALUE. Returns false if it is not the spelling of an option with a value. Names of one
-  // letter are left alone, since "-xA=B" is -x with its value.
+  // Translates NAME=VALUE. Returns false if the text is not an option with a value. A name of one
+  // letter is not translated, because its value follows the letter without `=`.
   bool spelled_with_value(std::string_view text) {
     const std::size_t equals = text.find('=');
     if (equals == text.npos || equals < 2) return false;

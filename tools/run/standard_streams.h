@@ -2,8 +2,8 @@
 
 namespace tutti::tools {
 
-// Opens those standard streams that are closed. Otherwise a file that we open later would get the descriptor
-// number of a closed stream.
+// Opens all standard streams that are closed. Otherwise a file that is opened later would get the
+// descriptor number of a closed stream.
 void open_standard_streams();
 
 // Replaces a standard stream by /dev/null.

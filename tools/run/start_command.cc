@@ -9,13 +9,14 @@
 namespace tutti::tools {
 namespace {
 
-// The shell on the host is replaced by what it runs, so that no shell waits there during the job.
+// `exec` makes the command replace the shell on the host, so that no shell waits there during the
+// job.
 const std::string replace_shell = "exec";
-// Without these options, ssh would forward X11, read the launcher's input, and ask questions that nobody can
-// answer.
+// Without these options, ssh would forward X11, read the launcher's input, and ask questions that
+// no one can answer.
 const std::vector<std::string> unattended = {"-x", "-n", "-o", "BatchMode=yes"};
-// The step shares the job's processors and memory with other steps. Its only task is the agent, which may
-// run on every processor, needs no MPI, and passes its environment on to the ranks.
+// The step shares the job's processors and memory with other steps. Its only task is the agent. The
+// agent may run on every processor, needs no MPI, and passes its environment on to the ranks.
 const std::vector<std::string> agent_step = {"srun",       "--overlap",       "--nodes=1",   "--ntasks=1",
                                              "--mpi=none", "--cpu-bind=none", "--export=ALL"};
 
@@ -28,7 +29,7 @@ void append(std::vector<std::string>& words, const std::vector<std::string>& mor
 std::string shell_word(const std::string& word) {
   constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@+:,./-_=";
-  // A shell may take `=` at the beginning of a word for something else.
+  // A word that begins with `=` is quoted, since some shells expand it.
   if (!word.empty() && word.front() != '=' && word.find_first_not_of(plain) == word.npos) return word;
   std::string quoted = "'";
   for (const char character : word) {

@@ -9,34 +9,36 @@
 
 namespace tutti::tools {
 
-// A `StartCommand` is the way to run a command on a host.
+// A `StartCommand` says how to run a command on a host.
 struct StartCommand {
   enum class Way {
-    here,   // without another program: the host is this machine
+    here,   // without another program, since the host is this machine
     ssh,    // ssh and its options
     other,  // a program like rsh: CMD HOST WORDS...
     srun,   // a step of a Slurm job
   };
   Way way = Way::ssh;
-  std::vector<std::string> command = {};  // of Way::other, with its first arguments
+  std::vector<std::string> command = {};  // the program of Way::other with its first arguments
   std::vector<std::string> ssh_args = {};
-  int ssh_port = 0;  // 0: ssh's own choice
-  // Of Way::srun, for hosts on which the step must ask for GPUs: how many.
+  int ssh_port = 0;  // 0 means ssh's own choice
+  // For Way::srun, this maps a host to the number of GPUs that the step must request there.
   std::map<std::string, int> gpus = {};
 
-  // Returns the words that run `words` on the host. ssh and CMD join the words and give them to a shell
-  // there, so words are quoted for one level of shell where that is needed. `user` is empty if none is named.
+  // Returns the command that runs `words` on the host. ssh and CMD join the words and give them to
+  // a shell there. So this function quotes words that the shell would change. `user` is empty if no
+  // user is given.
   std::vector<std::string> words(const std::string& host, const std::string& user,
                                  const std::vector<std::string>& words) const;
-  // Returns the environment in which such words must run, if the launcher's is `own`.
+  // Returns the environment for the command that `words` returns. `own` is the launcher's environment.
   Environment environment(Environment own) const;
 };
 
-// Returns the word in a form that any login shell takes as this one word.
+// Returns the word, quoted if necessary, so that every login shell reads it as exactly this one word.
 std::string shell_word(const std::string& word);
 
-// Returns what a user can type to see why a command of `StartCommand::words` does not reach its host. It runs
-// `true` there, and unlike the command it may ask questions (a password, an unknown host key).
+// Returns a command that a user can type to see why a command of `StartCommand::words` does not
+// reach its host. It runs `true` there. Unlike the original command, it may ask for a password or
+// about an unknown host key.
 std::string trial_by_hand(const std::vector<std::string>& command);
 
 // Splits a command at blanks, such as the value of --agent or --ssh-args.

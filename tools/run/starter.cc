@@ -32,24 +32,26 @@ constexpr std::size_t secret_digits = 64;
 constexpr std::size_t most_noise = 64 * 1024;
 constexpr std::size_t longest_line = 1024;
 constexpr std::size_t most_said = 10;
-// So many reads empty a full pipe.
+// This many reads empty a full pipe.
 constexpr int most_reads = 16;
 constexpr std::chrono::milliseconds first_pause = std::chrono::milliseconds(500);
 constexpr std::chrono::milliseconds longest_pause = std::chrono::seconds(5);
 constexpr std::chrono::seconds grace_period(2);
 constexpr int ssh_has_failed = 255;
 
-// Lines of ssh that contain one of these show that no later try can succeed.
+// A line of ssh that contains one of these texts shows that no later try can succeed.
 constexpr std::string_view refusals[] = {"Permission denied (", "Host key verification failed",
                                          "Too many authentication failures"};
-// Loaders (of glibc, of musl) write one of these if a shared library is missing.
+// The dynamic loaders of glibc and musl write one of these texts if a shared library is missing.
 constexpr std::string_view loader_errors[] = {"error while loading shared libraries",
                                               "Error loading shared library"};
-// srun itself waits while a step may become possible later.
+// A line of srun that contains one of these texts also shows that no later try can succeed. srun
+// itself waits if a step may become possible later.
 constexpr std::string_view srun_refusals[] = {"Unable to create step for job", "srun: fatal: "};
 constexpr std::string_view agent_error = "tutti agent: ";
 
-// Returns a handler that calls `act`, unless the starter, or what was being waited for, is gone by then.
+// Returns a handler that calls `act`. It does nothing if the starter no longer exists or if the
+// wait was cancelled.
 template <class Act>
 auto unless_gone(std::weak_ptr<void> starter, Act act) {
   return [starter = std::move(starter), act = std::move(act)](const asio::error_code& error) {
@@ -62,8 +64,8 @@ std::string with_lines(std::string text, const Lines& lines) {
   return text;
 }
 
-// Returns the secret at the end of the line, or an empty text. A login script may have written something in
-// front of it that is not a line of its own.
+// Returns the secret at the end of the line, or an empty text. A login script may have written text
+// without a newline, which then precedes the secret.
 std::string_view secret_of(std::string_view line) {
   if (line.size() < secret_heading.size() + secret_digits) return {};
   const std::string_view secret = line.substr(line.size() - secret_digits);
@@ -73,7 +75,8 @@ std::string_view secret_of(std::string_view line) {
   return is_secret ? secret : std::string_view();
 }
 
-// Returns the end of the first line that has one of the texts, from that text on; or an empty text.
+// Finds the first line that contains one of the texts. Returns the rest of this line from that text
+// on, or an empty text.
 template <std::size_t count>
 std::string from_first_of(const Lines& lines, const std::string_view (&texts)[count]) {
   for (const std::string& line : lines) {
@@ -84,7 +87,8 @@ std::string from_first_of(const Lines& lines, const std::string_view (&texts)[co
   return {};
 }
 
-// Says why the command has failed for good, if its status or its last lines show a reason that is known.
+// Returns why the command has failed permanently, if its status or its last lines show a known
+// reason.
 std::string known_failure(const StarterTask& task, ExitStatus status, const Lines& said) {
   const std::string host = "host " + task.host;
   if (status.code == ssh_has_failed) {
@@ -100,7 +104,8 @@ std::string known_failure(const StarterTask& task, ExitStatus status, const Line
     const std::string missing_library = from_first_of(said, loader_errors);
     if (!missing_library.empty()) return host + ": " + task.agent_path + ": " + missing_library;
     return with_lines(
-        host + " has no " + task.agent_path + ": install it there, or give its place by --prefix DIR", said);
+        host + " has no " + task.agent_path + ": install it there, or name its folder with --prefix DIR",
+        said);
   }
   if (status.code == exit_cannot_execute) {
     return with_lines(host + " cannot execute " + task.agent_path + ":", said);
@@ -108,7 +113,7 @@ std::string known_failure(const StarterTask& task, ExitStatus status, const Line
   return {};
 }
 
-// Says that the command has failed for good.
+// Returns a message that the command has failed permanently.
 std::string unknown_failure(const StarterTask& task, ExitStatus status, const Lines& said) {
   const std::string host = "host " + task.host + ": ";
   if (!said.empty() && said.back().starts_with(agent_error)) {
@@ -122,8 +127,8 @@ std::string noise_failure(const StarterTask& task) {
          " to stdout, without the secret of an agent";
 }
 
-// Returns the time until the deadline in whole seconds, as the user has given it. A little of it has passed
-// already.
+// Returns the time until the deadline in whole seconds. Rounding up gives the user's value again,
+// since a little of the time has already passed.
 std::string limit_of(Deadline deadline) {
   return format_duration(std::chrono::ceil<std::chrono::seconds>(deadline.remaining()));
 }
@@ -215,14 +220,14 @@ void Starter::await_output(Pipe& pipe) {
                       }));
 }
 
-// Reads once. Returns false if there is no data now, or if the pipe is closed.
+// Reads from the pipe once. Returns false if the pipe has no data now or is closed.
 bool Starter::read_some(Pipe& pipe) {
   if (!pipe.end.is_open()) return false;
   std::array<char, 8 * 1024> buffer;
   const ssize_t bytes = read(pipe.end.native_handle(), buffer.data(), buffer.size());
   if (bytes > 0) {
     take(pipe, std::string_view(buffer.data(), static_cast<std::size_t>(bytes)));
-    if (&pipe == &out_) security::wipe(buffer);  // it may have held the secret
+    if (&pipe == &out_) security::wipe(buffer);  // the buffer may have held the secret
     return true;
   }
   if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -233,7 +238,7 @@ bool Starter::read_some(Pipe& pipe) {
 
 void Starter::take(Pipe& pipe, std::string_view bytes) {
   if (&pipe == &out_) {
-    if (has_secret_ || up_) return;  // nothing more is expected there
+    if (has_secret_ || up_) return;  // stdout is not needed any more
     noise_ += bytes.size();
   }
   for (;;) {
@@ -271,7 +276,7 @@ void Starter::say(std::string_view line) {
   said_.push_back(text);
 }
 
-// Reads what is in the pipe now.
+// Reads all bytes that are in the pipe now.
 void Starter::drain(Pipe& pipe) {
   for (int reads = most_reads; reads > 0 && read_some(pipe); --reads) {
   }
@@ -282,7 +287,7 @@ void Starter::ended() {
     drain(*pipe);
     if (!pipe->line.empty()) take_line(*pipe);
   }
-  // Other processes of the command may still serve an agent that has started.
+  // Other processes of the command may still be needed by an agent that has started.
   const bool serves_agent = (has_secret_ || up_) && !over_;
   if (!serves_agent) signal(SIGKILL);
   int status = 0;
@@ -294,9 +299,10 @@ void Starter::ended() {
   if (!over_ && !up_) judge(ExitStatus::of_wait_status(status));
 }
 
-// Decides what the end of the command means if the agent has not called back.
+// Handles the end of a command whose agent has not called back.
 void Starter::judge(ExitStatus status) {
-  // The command may end as soon as the agent has called back, and we may not have noticed the call yet.
+  // The command may end as soon as the agent has called back. This process may not have noticed the
+  // call yet.
   if (has_secret_ && status.success()) return;
   close_pipes();
   if (noise_ > most_noise) return fail(noise_failure(task_));
@@ -306,8 +312,9 @@ void Starter::judge(ExitStatus status) {
   try_again(status);
 }
 
-// Returns whether a later try may succeed. ssh exits with 255 if it cannot reach the host; any other status
-// is that of the agent or of the login shell. Programs like ssh may have no such status.
+// Returns whether a later try may succeed. ssh exits with 255 if it cannot reach the host. Any
+// other status comes from the agent or the login shell. A program that replaces ssh may have no
+// status for this purpose.
 bool Starter::may_pass(ExitStatus status) const {
   if (!task_.tries_again || status.success()) return false;
   if (status.signal != 0) return true;
@@ -340,7 +347,7 @@ void Starter::fail(const std::string& text) {
 }
 
 void Starter::came_up() {
-  drain(err_);  // what has been written there already is of no interest any more
+  drain(err_);  // the earlier lines on stderr are not needed any more
   up_ = true;
   deadline_timer_.cancel();
   pause_timer_.cancel();

@@ -24,34 +24,38 @@ namespace tutti::tools {
 // `StarterEvents` is the interface through which a starter reports.
 class StarterEvents {
  public:
-  // The agent has printed its secret, 64 hexadecimal digits. The secret of a later try replaces an earlier
-  // one.
+  // Called when the agent has printed its secret, 64 hexadecimal digits. The secret of a later try
+  // replaces the earlier one.
   virtual void on_secret(std::string_view secret) = 0;
-  // There is no hope that an agent starts: `text` says why, with the last words of the command. Called at
-  // most once, and not after `stop`.
+  // Called when it is certain that no agent will start. `text` says why, and contains the last
+  // lines of the command. This function is called at most once, and never after `stop`.
   virtual void on_failure(const std::string& text) = 0;
-  // The agent, or what carries its stderr, has written a line after `came_up`. The line is printable.
+  // Called for each line that the agent or its start command writes to stderr after `came_up`. The
+  // line is printable.
   virtual void on_line(const std::string& line) = 0;
 
  protected:
   ~StarterEvents() = default;
 };
 
-// What a starter needs to know.
+// A `StarterTask` describes the command of a starter.
 struct StarterTask {
   std::string host;
-  std::vector<std::string> command;  // to run here
-  std::string tool;                  // "ssh", which exits with 255 if it has failed itself; also for messages
-  std::string agent_path;            // of tutti on the host, for messages
-  bool tries_again = true;           // false for an agent on this machine
+  std::vector<std::string> command;  // the command to run on this machine
+  // The name of the command's program, for messages. The name also matters for failures, since "ssh" exits
+  // with 255 for its own errors.
+  std::string tool;
+  std::string agent_path;   // the path of tutti on the host, for messages
+  bool tries_again = true;  // false for an agent on this machine
   Deadline deadline;
-  SpawnDefaults defaults = SpawnDefaults::of_this_process();  // for the command
-  Environment environment = environment_of_process();         // of the command
+  SpawnDefaults defaults = SpawnDefaults::of_this_process();  // the defaults of the command
+  Environment environment = environment_of_process();         // the environment of the command
 };
 
-// A `Starter` runs the command that starts a host's agent, reads the agent's secret from the command's
-// stdout, and runs it again if it fails in a way that may pass, such as a host that is not up yet. Only the
-// thread that runs `io` may use it, and that thread must live as long as the command.
+// A `Starter` runs the command that starts a host's agent, and reads the agent's secret from the
+// command's stdout. It runs the command again after a temporary failure, such as a host that has
+// not booted yet. Only the thread that runs `io` may use it, and that thread must live as long as
+// the command.
 class Starter final {
  public:
   Starter(asio::io_context& io, StarterTask task, StarterEvents& events);
@@ -62,24 +66,25 @@ class Starter final {
 
   // Runs the command. May call `on_failure` before it returns.
   void start();
-  // The agent has called back. From now on the command is not run again, and what it writes on stderr is
-  // reported line by line.
+  // Call this when the agent has called back. The command is not run again after that, and its
+  // stderr is reported line by line.
   void came_up();
-  // Ends the command: it is killed unless it ends by itself within two seconds. If the agent has not called
-  // back, the command gets SIGTERM at once.
+  // Ends the command. The command gets SIGTERM at once if the agent has not called back. It is killed
+  // if it does not end within two seconds.
   void stop();
   // Returns whether a command runs.
   bool runs() const { return pid_ > 0; }
-  // Says, for the user, what is being awaited: "ssh is running", or the last failure and how often the
-  // command was tried, or that the agent has not called back.
+  // Returns a text for the user that says why the host is not ready. The text says one of three
+  // things: that ssh is running, what the last failure was and how many tries there were, or that
+  // the agent has not called back.
   std::string state() const;
 
  private:
-  // One of the command's outputs.
+  // A `Pipe` carries one of the command's outputs.
   struct Pipe {
     explicit Pipe(asio::io_context& io) : end(io) {}
     asio::posix::stream_descriptor end;
-    std::string line;  // the beginning of a line that has not ended yet
+    std::string line;  // an incomplete line
   };
 
   void run_command();
@@ -106,7 +111,7 @@ class Starter final {
   const std::string limit_;  // the time until the deadline, for messages
   Pipe out_;
   Pipe err_;
-  asio::posix::stream_descriptor exit_;  // readable once the command has ended
+  asio::posix::stream_descriptor exit_;  // becomes readable when the command ends
   asio::steady_timer deadline_timer_;
   asio::steady_timer pause_timer_;
   asio::steady_timer kill_timer_;
@@ -115,12 +120,12 @@ class Starter final {
   int failures_ = 0;
   std::size_t noise_ = 0;                 // bytes that the command has written to stdout before the secret
   std::vector<std::string> said_;         // the last lines of the command
-  std::vector<std::string> said_before_;  // the same of the try before it
+  std::vector<std::string> said_before_;  // the last lines of the previous try
   std::string last_failure_;
   bool has_secret_ = false;
   bool up_ = false;
   bool over_ = false;
-  std::shared_ptr<void> alive_;  // tells handlers that were already due whether the starter still exists
+  std::shared_ptr<void> alive_;  // tells handlers that run late whether the starter still exists
 };
 
 }  // namespace tutti::tools

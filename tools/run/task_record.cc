@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::nanoseconds longest_time = std::chrono::years(1);
 
-// Extends a list of folders such as PATH at its front.
+// Puts a folder in front of a list such as PATH.
 void put_in_front(Environment& environment, const std::string& name, const std::string& folder) {
   std::string& folders = environment[name];
   folders = folders.empty() ? folder : folder + ":" + folders;

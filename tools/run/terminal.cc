@@ -22,8 +22,9 @@ Terminal::Terminal(asio::io_context& io, int fd) : standard_fd_(fd), fd_(fd) {
   if (S_ISSOCK(status.st_mode)) {
     kind_ = Kind::socket;
   } else if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
-    // Other processes may share this open file, and O_NONBLOCK would affect them too. So this process opens
-    // the file again for itself. If that is not permitted (a terminal of another user), our writes may block.
+    // Other processes may share this open file, and O_NONBLOCK would affect them too. So this
+    // process opens the file again for itself. If it is not permitted to do so, as with a terminal
+    // of another user, our writes may block.
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     const int own = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (own >= 0) {
@@ -36,7 +37,7 @@ Terminal::Terminal(asio::io_context& io, int fd) : standard_fd_(fd), fd_(fd) {
   epoll_event event = {};
   event.events = EPOLLOUT;
   if (watch < 0 || epoll_ctl(watch, EPOLL_CTL_ADD, fd_, &event) != 0) {
-    // epoll rejects devices that are always ready (/dev/null).
+    // epoll rejects devices that are always ready, such as /dev/null.
     if (watch >= 0) close(watch);
     return;
   }

@@ -10,10 +10,10 @@
 
 namespace tutti::tools {
 
-// `Terminal` writes to one of our standard streams. Where it can, it does not block on the reader: a full
-// pipe or a stopped terminal must not keep us from ending ranks. It leaves the stream's flags alone, since
-// the shell and others share the stream. It keeps output that cannot be written yet; the caller watches
-// `backlog`.
+// `Terminal` writes to one of our standard streams. It avoids blocking on the reader wherever this
+// is possible. A full pipe or a stopped terminal must not prevent us from ending ranks. `Terminal`
+// does not change the stream's flags, since other processes such as the shell share the stream. It
+// keeps output that cannot be written yet, and the caller watches `backlog`.
 class Terminal {
  public:
   Terminal(asio::io_context& io, int fd);
@@ -27,10 +27,10 @@ class Terminal {
   int problem() const { return problem_; }
   // Returns whether `problem()` means that the reader has exited, as `head` does.
   bool reader_gone() const;
-  // Returns the stream's name and its file: "stdout (/dev/full)".
+  // Returns the stream's name and its file, such as "stdout (/dev/full)".
   std::string name() const;
   void discard();
-  // Sets a function that is called whenever output that had to wait has been written, or was dropped because
+  // Sets a function that is called whenever waiting output has been written or was dropped because
   // of an error.
   void on_progress(std::function<void()> callback) { progress_ = std::move(callback); }
 

@@ -12,11 +12,11 @@
 
 namespace tutti::tools {
 
-// A `Visit` runs a command that ends what is left of the job on a host that is lost. It does so once, without
-// input and output, and for five seconds at most.
+// A `Visit` runs a command that ends the job's remaining processes on a lost host. It runs the
+// command once, without input and output, and for five seconds at most.
 class Visit {
  public:
-  // Starts the command. If that fails, the visit is over.
+  // Starts the command. The visit is over if this fails.
   Visit(const std::vector<std::string>& command, const Environment& environment,
         const SpawnDefaults& defaults);
   // Kills the command if it still runs.
@@ -24,12 +24,12 @@ class Visit {
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
 
-  // Returns whether the command has ended. The caller asks again and again, since this also notices the end,
-  // and kills a command whose time is up.
+  // Returns whether the command has ended. The caller must call this repeatedly, because only this
+  // call notices the end and kills the command after its time limit.
   bool is_over();
 
  private:
-  pid_t pid_ = -1;  // negative once the command has ended
+  pid_t pid_ = -1;  // negative after the command has ended
   Deadline deadline_;
 };
 

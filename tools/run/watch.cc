@@ -18,7 +18,8 @@ Watch::Watch(std::chrono::nanoseconds patience) : patience_(patience), heard_(De
   giver_ = Descriptor(ends[1]);
 }
 
-// If the pipe is full, the other process has not looked for long. There are enough signs for it, then.
+// Ignores a full pipe: the other process has not read for a long time, and the pipe already holds
+// enough signs.
 void Watch::give_sign(std::chrono::nanoseconds patience) {
   const std::int64_t sign = patience.count();
   static_cast<void>(write(giver_.get(), &sign, sizeof sign) == sizeof sign);

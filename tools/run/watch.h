@@ -8,21 +8,22 @@
 
 namespace tutti::tools {
 
-// A `Watch` is a pipe through which a process shows the one that waits for it that it is not stuck. Make it
+// A `Watch` is a pipe through which a child process shows its parent that it is not stuck. Make it
 // before the fork.
 class Watch {
  public:
-  // Until the first sign, the process may take as long as `patience`. Throws std::system_error if there is no
-  // pipe to be had.
+  // The first sign must come within `patience`. Throws std::system_error if no pipe can be made.
   explicit Watch(std::chrono::nanoseconds patience);
 
-  // For the watched process: gives a sign of life. The next one must follow within `patience`.
+  // The watched process calls this to give a sign of life. The next sign must follow within
+  // `patience`.
   void give_sign(std::chrono::nanoseconds patience);
-  // For the process that waits: returns whether the other has given no sign for too long.
+  // The waiting process calls this. Returns whether the watched process has not given a sign in
+  // time.
   bool is_overdue();
 
  private:
-  Descriptor signs_;  // each sign is the time until the next one at most
+  Descriptor signs_;  // each sign contains the longest time until the next sign
   Descriptor giver_;
   std::chrono::nanoseconds patience_;
   Deadline::Clock::time_point heard_;

@@ -10,11 +10,12 @@ namespace tutti::cuda {
 
 namespace {
 
-// Returns the name of a function that the library lacks, or null if it has all. Names that end with _v2 are
-// the ones that the driver's header uses, too.
-const char* bind_all(const SharedLibrary& library, Api& api) {
+// Each `bind_` function returns the name of a driver function that the library lacks, or null if the library
+// has them all. Some names end with _v2: the driver's header maps the plain names to these.
 #define TUTTI_BIND(member, name) \
   if (!library.bind(name, api.member)) return name
+
+const char* bind_devices_and_streams(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(Init, "cuInit");
   TUTTI_BIND(DriverGetVersion, "cuDriverGetVersion");
   TUTTI_BIND(GetErrorName, "cuGetErrorName");
@@ -27,13 +28,19 @@ const char* bind_all(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
   TUTTI_BIND(CtxPushCurrent, "cuCtxPushCurrent_v2");
   TUTTI_BIND(CtxPopCurrent, "cuCtxPopCurrent_v2");
+  TUTTI_BIND(CtxGetDevice, "cuCtxGetDevice");
   TUTTI_BIND(StreamCreate, "cuStreamCreate");
   TUTTI_BIND(StreamDestroy, "cuStreamDestroy_v2");
   TUTTI_BIND(StreamSynchronize, "cuStreamSynchronize");
+  TUTTI_BIND(StreamGetCtx, "cuStreamGetCtx");
   TUTTI_BIND(StreamWaitEvent, "cuStreamWaitEvent");
   TUTTI_BIND(StreamWaitValue32, "cuStreamWaitValue32_v2");
   TUTTI_BIND(StreamIsCapturing, "cuStreamIsCapturing");
   TUTTI_BIND(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
+  return nullptr;
+}
+
+const char* bind_events_and_memory(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(EventCreate, "cuEventCreate");
   TUTTI_BIND(EventDestroy, "cuEventDestroy_v2");
   TUTTI_BIND(EventRecord, "cuEventRecord");
@@ -48,8 +55,14 @@ const char* bind_all(const SharedLibrary& library, Api& api) {
   TUTTI_BIND(MemHostAlloc, "cuMemHostAlloc");
   TUTTI_BIND(MemFreeHost, "cuMemFreeHost");
   TUTTI_BIND(MemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2");
-#undef TUTTI_BIND
   return nullptr;
+}
+
+#undef TUTTI_BIND
+
+const char* bind_all(const SharedLibrary& library, Api& api) {
+  const char* const missing = bind_devices_and_streams(library, api);
+  return missing != nullptr ? missing : bind_events_and_memory(library, api);
 }
 
 Status load_into(Api& api, const std::string& path) {

@@ -6,8 +6,8 @@
 
 #include <tutti/status.h>
 
-// These types are the CUDA driver's own. The driver's header declares them in the same way, so a program may
-// include both.
+// These are types of the CUDA driver. The driver's header declares them in the same way, so a program may
+// include both headers.
 extern "C" {
 struct CUctx_st;
 struct CUstream_st;
@@ -38,6 +38,7 @@ inline constexpr unsigned wait_value_at_least = 0;
 inline constexpr int attribute_capability_major = 75;
 inline constexpr int attribute_capability_minor = 76;
 inline constexpr int attribute_memory_type = 2;
+inline constexpr int attribute_device_ordinal = 9;
 inline constexpr unsigned memory_type_device = 2;
 inline constexpr int bus_address_letters = 12;
 inline constexpr int capture_status_none = 0;
@@ -58,9 +59,11 @@ struct Api {
   Outcome (*DevicePrimaryCtxRelease)(Ordinal device);
   Outcome (*CtxPushCurrent)(Context context);
   Outcome (*CtxPopCurrent)(Context* context);
+  Outcome (*CtxGetDevice)(Ordinal* device);
   Outcome (*StreamCreate)(StreamHandle* stream, unsigned flags);
   Outcome (*StreamDestroy)(StreamHandle stream);
   Outcome (*StreamSynchronize)(StreamHandle stream);
+  Outcome (*StreamGetCtx)(StreamHandle stream, Context* context);
   Outcome (*StreamWaitEvent)(StreamHandle stream, EventHandle event, unsigned flags);
   Outcome (*StreamWaitValue32)(StreamHandle stream, Address word, std::uint32_t value, unsigned flags);
   Outcome (*StreamIsCapturing)(StreamHandle stream, int* status);
@@ -82,10 +85,10 @@ struct Api {
 };
 
 // Finds the driver. If `path` is not empty, it names the driver's library. Otherwise the library is the one
-// that this process has loaded, or else the one that the system finds. The result is the same for the whole
+// that this process has loaded, or else the one that the system finds. The result does not change during the
 // life of the process. Fails with `unsupported` if there is no driver, or if it is older than CUDA 11.7. Does
-// not initialize the driver, since initializing is slow, and after it no forked child can use CUDA.
-// `Device::open` initializes it. Any thread may call.
+// not initialize the driver, since that is slow, and since no forked child can use CUDA afterwards.
+// `Device::open` initializes the driver. Any thread may call.
 Result<const Api*> load(const std::string& path);
 
 // Returns ok, or an error that says what was attempted, and contains the driver's name and text for the

@@ -18,6 +18,13 @@ Status find_device(const Api& api, int number) {
                                             ": the driver finds " + std::to_string(devices));
 }
 
+// Converts the outcome of a driver function that was given a stream of the program. If the driver does not
+// know the stream, the code is `invalid_argument`.
+Status status_of_stream(const Api& api, Outcome outcome, const char* attempt) {
+  const Status error = status_of(api, outcome, attempt);
+  return outcome == invalid_handle ? Status(Code::invalid_argument, error.message()) : error;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Device>> Device::open(const Api& api, int number) {
@@ -41,6 +48,22 @@ Result<std::string> Device::bus_address() const {
   const Outcome got = api_.DeviceGetPCIBusId(text, sizeof text, ordinal_);
   if (got != success) return status_of(api_, got, "cuDeviceGetPCIBusId");
   return std::string(text);
+}
+
+Status Device::check_stream(StreamHandle stream) const {
+  Context context = nullptr;
+  if (const Outcome got = api_.StreamGetCtx(stream, &context); got != success)
+    return status_of_stream(api_, got, "cuStreamGetCtx");
+  if (context == context_) return {};
+  Ordinal other = ordinal_;
+  if (const Outcome pushed = api_.CtxPushCurrent(context); pushed != success)
+    return status_of(api_, pushed, "cuCtxPushCurrent");
+  const Outcome got = api_.CtxGetDevice(&other);
+  api_.CtxPopCurrent(&context);
+  if (got != success) return status_of(api_, got, "cuCtxGetDevice");
+  if (other == ordinal_) return {};
+  return Status(Code::invalid_argument, "the stream is of CUDA device " + std::to_string(other) +
+                                            ", but the buffers are in memory of " + name());
 }
 
 Device::Current::Current(const Device& device)
@@ -88,15 +111,14 @@ Result<std::unique_ptr<Stream>> Stream::create(const Device& device) {
 
 Stream::~Stream() { api_.StreamDestroy(handle_); }
 
-// If another stream is being captured, the driver reports an error for the default stream.
+// For the default stream, the driver returns `capture_implicit` if another stream is being captured.
 Status refuse_capture(const Api& api, StreamHandle stream) {
   int status = capture_status_none;
   const Outcome outcome = api.StreamIsCapturing(stream, &status);
   if (outcome == success && status == capture_status_none) return {};
   if (outcome == success) return Status(Code::unsupported, "the stream is being captured into a graph");
-  const Status error = status_of(api, outcome, "cuStreamIsCapturing");
-  if (outcome == capture_implicit) return Status(Code::unsupported, error.message());
-  return outcome == invalid_handle ? Status(Code::invalid_argument, error.message()) : error;
+  const Status error = status_of_stream(api, outcome, "cuStreamIsCapturing");
+  return outcome == capture_implicit ? Status(Code::unsupported, error.message()) : error;
 }
 
 Status can_follow(const Api& api, void* stream, Memory memory) {
@@ -104,7 +126,9 @@ Status can_follow(const Api& api, void* stream, Memory memory) {
   const Result<std::unique_ptr<Device>> device = Device::open(api, memory.device());
   if (!device.ok()) return {};
   const Device::Current current(**device);
-  Status refused = refuse_capture(api, static_cast<StreamHandle>(stream));
+  const auto handle = static_cast<StreamHandle>(stream);
+  Status refused = refuse_capture(api, handle);
+  if (refused.ok()) refused = (*device)->check_stream(handle);
   return refused.code() == Code::aborted ? Status() : refused;
 }
 

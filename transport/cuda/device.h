@@ -30,9 +30,12 @@ class Device {
   // Returns the device's address on the host's bus, such as "0000:3b:00.0". It is equal in all processes and
   // containers of the host. The instances of a device (MIG) have the same address.
   Result<std::string> bus_address() const;
+  // Returns ok if the stream is one of this device, and otherwise `invalid_argument`. The default stream
+  // belongs to whichever device is current, so this device must be `Current`.
+  Status check_stream(StreamHandle stream) const;
 
-  // While a `Current` exists, the device's context is current on the thread that made it, and this thread may
-  // use CUDA although a stream is being captured elsewhere in the process.
+  // While a `Current` exists, the device's context is current on the thread that made the object.
+  // This thread may then use CUDA even if a stream is being captured elsewhere in the process.
   class Current {
    public:
     explicit Current(const Device& device);
@@ -59,9 +62,10 @@ class Device {
 // program has not initialized it, fails with `unsupported`.
 Result<std::vector<int>> capabilities(const Api& api);
 
-// When a function of a handle below is called, or its destructor runs, the handle's device must be `Current`.
+// The classes below are handles of a device. The device must be `Current` when a function of a handle is
+// called, and when the handle is destroyed.
 
-// A `Stream` does not wait for the default stream, nor the default stream for it.
+// A `Stream` does not wait for the default stream, and the default stream does not wait for it.
 class Stream {
  public:
   static Result<std::unique_ptr<Stream>> create(const Device& device);
@@ -77,12 +81,15 @@ class Stream {
   const StreamHandle handle_;
 };
 
-// Returns `unsupported` if a stream is being captured into a graph, and `invalid_argument` if there is no
-// such stream. The capture remains valid. If a stream of tutti waited for an event of a captured stream,
-// tutti's stream would be captured, too, and its events could not be queried. The stream's device must be
-// `Current`.
+// Returns ok if the stream is not being captured into a graph, and otherwise `unsupported`. For the default
+// stream, the result is `unsupported` also if another stream is being captured. The capture remains valid.
+// Returns `invalid_argument` if there is no such stream. The stream's device must be `Current`.
+//
+// tutti cannot follow a captured stream. If a stream of tutti waited for an event of a captured stream,
+// tutti's stream would be captured, too, and its events could not be queried.
 Status refuse_capture(const Api& api, StreamHandle stream);
-// Does what `Offload::can_follow` does.
+// Does what `Offload::can_follow` does: refuses streams of other devices, and streams that are being
+// captured.
 Status can_follow(const Api& api, void* stream, Memory memory);
 
 // An `Event` happens when the stream in which it was recorded has done all earlier work.
@@ -105,7 +112,7 @@ class Event {
   const EventHandle handle_;
 };
 
-// A `PinnedMemory` is memory of the host that every device can copy from and to while the host does other
+// A `PinnedMemory` is memory of the host. Every device can copy from it and to it while the host does other
 // work.
 class PinnedMemory {
  public:

@@ -5,8 +5,9 @@
 
 namespace tutti::cuda {
 
-// An allocator such as NCCL's does not say why it has failed. The driver says so, or has memory after all.
-// The driver allocates no empty memory.
+// An allocator such as NCCL's does not say why it has failed. So this function then asks the driver for the
+// memory. Either the driver has memory after all, or it gives the reason. The driver refuses to allocate zero
+// bytes, so at least one byte is allocated.
 Result<std::unique_ptr<DeviceMemory>> DeviceMemory::allocate(const Api& api, int number, std::size_t bytes,
                                                              const Allocator& preferred) {
   Result<std::unique_ptr<Device>> device = Device::open(api, number);
@@ -26,8 +27,8 @@ Result<std::unique_ptr<DeviceMemory>> DeviceMemory::allocate(const Api& api, int
   return memory;
 }
 
-// A stream of its own is cleared while other streams work. The default stream would wait for them, and could
-// not be used while a stream is being captured.
+// Clears the memory in a separate stream, so that other streams can work meanwhile. The default stream would
+// wait for the other streams, and could not be used while a stream is being captured.
 Status DeviceMemory::clear(std::size_t bytes) {
   const Api& api = device_->api();
   const Result<std::unique_ptr<Stream>> stream = Stream::create(*device_);

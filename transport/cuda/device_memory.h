@@ -13,8 +13,8 @@
 
 namespace tutti::cuda {
 
-// An `Allocator` allocates memory of the current device in place of the driver. Its functions return 0 if
-// they succeed.
+// An `Allocator` allocates memory of the current device in place of the driver. Its functions return 0 on
+// success.
 struct Allocator {
   int (*allocate)(void** memory, std::size_t bytes) = nullptr;
   int (*free)(void* memory) = nullptr;
@@ -43,7 +43,7 @@ class DeviceMemory final : public AllocatedMemory {
 
   const std::unique_ptr<Device> device_;
   void* data_ = nullptr;
-  int (*free_)(void* memory) = nullptr;  // null: the memory is the driver's
+  int (*free_)(void* memory) = nullptr;  // null: the driver has allocated the memory
   std::unique_ptr<RegisteredMemory> registration_;
 };
 

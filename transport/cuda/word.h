@@ -9,14 +9,15 @@
 
 namespace tutti::cuda {
 
-// A `Word` is a number in pinned memory that only grows. Streams can wait until it has reached a value.
-// Unlike an event, a word can be waited for before the work in question is in any stream.
+// A `Word` is a number in pinned memory that only grows. Streams can wait until it has reached a value. A
+// stream can be told to wait for a value before the work that leads to this value has been put into any
+// stream. By contrast, a stream cannot wait for a CUDA event that has not been recorded yet.
 //
-// A stream may still wait when the `Word` has been destroyed. So the memory of words is never freed. The next
-// `Word` in the same place counts on from where this one ended, and lets such a stream go on.
+// A stream may still wait for a `Word` that has been destroyed. So the memory of words is never freed. The
+// next `Word` in the same place continues to count from the last value, and so releases such a stream.
 class Word {
  public:
-  // Takes a word that is free, or makes new ones. The device must be `Current`. Any thread may call.
+  // Takes a word that is free, or makes new words. The device must be `Current`. Any thread may call.
   static Result<std::unique_ptr<Word>> take(const Device& device);
   ~Word();
   Word(const Word&) = delete;

@@ -17,7 +17,7 @@ constexpr unsigned spinning_passes_per_look = 4;
 constexpr unsigned memory_passes_per_look = 16;
 // A waiter that has the processor to itself reads the clock once in this many passes.
 constexpr unsigned idle_passes_per_clock = 8;
-// A driver that is always busy still reads the clock once in this many passes.
+// A driver that is always busy reads the clock once in this many passes.
 constexpr unsigned passes_per_clock = 64;
 // While another thread drives, a waiter spins at most this long before it sleeps.
 constexpr std::chrono::nanoseconds longest_spin_beside = std::chrono::microseconds(10);
@@ -64,8 +64,8 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   if (state.tasks.load(std::memory_order_relaxed) != nullptr && run_tasks() && state.armed) {
-    // `arm` has asked all pollables whether they have work. A task may have made work for them since, so no
-    // thread may sleep because of their answers.
+    // `arm` has asked all pollables whether they have work. A task may have made work for them
+    // since, so no thread may rely on these answers and sleep.
     state.attention.store(true);
   }
   if (!state.has_background.load(std::memory_order_relaxed)) {
@@ -84,8 +84,8 @@ void Driver::leave() TUTTI_NO_THREAD_SAFETY_ANALYSIS {
     return;
   }
   const std::uint32_t background = state.background.load();
-  // This caller has touched the pollables since they prepared for the background thread's sleep. The
-  // background thread must therefore wake up, watch callers, and prepare for its next sleep.
+  // The pollables prepared for the background thread's sleep, but this caller has touched them since. So the
+  // background thread must wake up, watch the callers, and prepare for its next sleep.
   if (background == background_sleeping || background == background_parked ||
       (pending && background == background_watching)) {
     state.rouse_background();
@@ -129,8 +129,8 @@ void Driver::alert() {
 
 void Driver::notify(const std::atomic<std::uint32_t>& done) {
   State& state = *state_;
-  // This must be a read-modify-write. Then either this thread sees that a waiter has incremented `sleepers`,
-  // or that waiter sees afterwards that `done` is set.
+  // This access must be a read-modify-write. Only then does either this thread see that a waiter has
+  // incremented `sleepers`, or that waiter see afterwards that `done` is set.
   if (state.sleepers.fetch_add(0) == 0) return;
   // A forked child has no sleepers, and the queue's lock may be held by a thread that does not exist there.
   if (forked()) return;
@@ -240,7 +240,7 @@ bool Driver::pass(bool ask_kernel) {
   if (state.armed) disarm();
   if (state.attention.load(std::memory_order_relaxed)) state.attention.exchange(false);
   bool did = run_tasks();
-  // The loop uses an index, since a pollable that is polled may add others.
+  // The loop uses an index, since a pollable that is polled may add other pollables.
   for (std::size_t i = 0; i < state.pollables.size(); ++i) {
     if (state.pollables[i] != nullptr) did |= state.pollables[i]->poll();
   }

@@ -25,9 +25,9 @@ class Pollable;
 // is one driver for each `init`.
 //
 // A waiting caller takes the baton and drives on its own thread, so that no other thread is involved on the
-// latency path. A background thread drives when no caller has driven for a time (`DriverOptions::grace`). It
-// does not hold the baton while it sleeps in the kernel, so a caller never has to wait until that thread
-// wakes up. A thread that drops the baton wakes another waiter.
+// latency path. A background thread drives when no caller has driven for a while (`DriverOptions::grace`).
+// The background thread does not hold the baton while it sleeps in the kernel, so a caller never has to wait
+// until that thread wakes up. A thread that drops the baton wakes another waiter.
 //
 // The driver has its own epoll instance rather than an asio::io_context, for three reasons. A program with
 // its own event loop needs a descriptor to sleep on. One sleep must cover sockets, shared-memory doorbells
@@ -42,8 +42,8 @@ class TUTTI_CAPABILITY("baton") Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Returns ok, or why this driver cannot work (no descriptors are left, say). Then `watch` fails with this
-  // status, and `wait` returns false.
+  // Returns ok, or why this driver cannot work (no descriptors are left, say). If it cannot work, `watch`
+  // fails with this status, and `wait` returns false.
   const Status& status() const;
 
   // --- any thread ---
@@ -52,8 +52,8 @@ class TUTTI_CAPABILITY("baton") Driver {
   bool try_enter() TUTTI_TRY_ACQUIRE(true);
   void leave() TUTTI_RELEASE();
   // Takes the baton: asks its holder to leave, and sleeps until the baton is free. This is meant for set-up
-  // and tear-down. A thread that already drives must not call it. In a forked child it succeeds at once, so
-  // that destructors can run there.
+  // and tear-down. A thread that already drives must not call it. In a forked child `enter` succeeds at once,
+  // so that destructors can run there.
   void enter() TUTTI_ACQUIRE();
   // Returns whether the calling thread holds the baton. For example, callers use this to reject a `wait`
   // inside a `then` callback.
@@ -63,7 +63,7 @@ class TUTTI_CAPABILITY("baton") Driver {
   void assert_driven() const TUTTI_ASSERT_CAPABILITY(this);
   // Lets the driving thread run the task as soon as possible, and wakes a sleeping driver.
   void post(DriverTask& task);
-  // Makes a sleeping driver check for work again. This is cheap when no thread sleeps.
+  // Makes a sleeping driver check for work again. The call is cheap when no thread sleeps.
   void wake();
   // Drives, or waits while another thread drives, until `done` is not zero or the deadline has passed.
   // Returns false if the deadline has passed. Also returns false, at once, if the status is not ok or the
@@ -86,8 +86,8 @@ class TUTTI_CAPABILITY("baton") Driver {
 
   void add(Pollable& pollable) TUTTI_REQUIRES(this);
   void remove(Pollable& pollable) TUTTI_REQUIRES(this);
-  // Watches a descriptor as epoll does, level triggered. A handler may remove itself or others while it is
-  // called.
+  // Watches a descriptor as epoll does, level triggered. A handler may remove itself or other handlers while
+  // it is called.
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) TUTTI_REQUIRES(this);
   void rewatch(int descriptor, std::uint32_t events, DescriptorHandler& handler) TUTTI_REQUIRES(this);
   void unwatch(int descriptor) TUTTI_REQUIRES(this);
@@ -100,8 +100,8 @@ class TUTTI_CAPABILITY("baton") Driver {
   bool pass(bool ask_kernel) TUTTI_REQUIRES(this);
   bool run_tasks() TUTTI_REQUIRES(this);
   bool expects_memory() const TUTTI_REQUIRES(this);
-  // `arm` tells the pollables that the driver is about to sleep, and `disarm` that it is awake again. `arm`
-  // returns whether a pollable has work after all.
+  // `arm` tells the pollables that the driver is about to sleep. `disarm` tells them that it is awake again.
+  // `arm` returns whether a pollable has work after all.
   bool arm() TUTTI_REQUIRES(this);
   void disarm() TUTTI_REQUIRES(this);
   Deadline next_deadline() const TUTTI_REQUIRES(this);
@@ -132,8 +132,8 @@ class Pollable {
   // Does what can be done without blocking. Returns whether anything was done.
   virtual bool poll() = 0;
   // Prepares for the driver's sleep: asks peers to wake the driver (by a shared-memory doorbell, say).
-  // Returns true if there is work after all, so that the driver must not sleep. `cancel_sleep` follows in
-  // either case.
+  // Returns true if there is work after all. In that case the driver must not sleep. `cancel_sleep` follows
+  // in either case.
   virtual bool prepare_sleep() { return false; }
   virtual void cancel_sleep() {}
   // Returns whether this object waits for a change in memory rather than for a descriptor. If so, a waiter
@@ -141,7 +141,7 @@ class Pollable {
   // do.
   virtual bool expects_memory() const { return false; }
   // Returns whether data may arrive at descriptors that `poll` does not read. If so, a waiter asks the kernel
-  // as often as usual, even if others wait for changes in memory.
+  // as often as usual, even if other pollables wait for changes in memory.
   virtual bool expects_descriptors() const { return false; }
   // Returns the time at which this object must be polled even if nothing happens.
   virtual Deadline next_deadline() const { return Deadline::never(); }
@@ -156,16 +156,17 @@ struct DriverTask {
 
 // `DriverOptions` say how long threads wait before they sleep.
 struct DriverOptions {
-  // A waiter first spins for this long: after some microseconds it yields the processor at each poll, and it
-  // stops spinning if another thread has run. `init` sets this time to 0 when cores are scarce.
+  // A waiter first spins for this long. After some microseconds it yields the processor at each
+  // poll. It stops spinning if another thread has run. `init` sets this time to 0 when cores are
+  // scarce.
   std::chrono::nanoseconds spin = std::chrono::microseconds(50);
-  // Then it polls and yields the processor in turn, for this long. Only after that does it sleep, since a
-  // wake-up is expensive for both threads.
+  // After spinning, the waiter polls and yields the processor in turn for this long. Only then does it sleep,
+  // since a wake-up is expensive for both threads.
   std::chrono::nanoseconds yield = std::chrono::microseconds(200);
   // After a caller has driven, the background thread does not drive for this long.
   std::chrono::nanoseconds grace = std::chrono::milliseconds(1);
-  // If false, there is no background thread, and only callers drive. This is for programs with their own
-  // event loop.
+  // If this is false, there is no background thread, and only callers drive. This is for programs
+  // with their own event loop.
   bool background = true;
 };
 

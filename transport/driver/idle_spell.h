@@ -61,15 +61,15 @@ class IdleSpell {
   }
 
  private:
-  // A peer that has a processor of its own answers within this time. After that, the thread yields at every
-  // pass, since the peer may be waiting for this very processor.
+  // A peer that runs on another processor answers within this time. After that, the thread yields at every
+  // pass, since the peer may be waiting for this processor.
   static constexpr std::chrono::nanoseconds spin_alone = std::chrono::microseconds(5);
   // If a yield took less than this, no other thread has run.
   static constexpr std::chrono::nanoseconds unused_offer = std::chrono::microseconds(3);
 
-  // Yields the processor. Returns whether another thread ran. If so, this thread had better sleep. Two
-  // threads that stay awake may share one processor for many milliseconds. But a thread that sleeps may be
-  // moved to an idle processor when it is woken.
+  // Yields the processor. Returns whether another thread ran. If so, this thread should sleep. Two threads
+  // that stay awake may share one processor for many milliseconds. But a thread that sleeps may be moved to
+  // an idle processor when it is woken.
   static bool others_ran_meanwhile(Time now) {
     sched_yield();
     return Deadline::Clock::now() - now > unused_offer;

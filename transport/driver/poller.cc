@@ -76,7 +76,7 @@ void Poller::rewatch(int descriptor, std::uint32_t events, DescriptorHandler& ha
   epoll_event event{};
   event.events = events;
   event.data.u64 = name_of(descriptor, slot->second.serial);
-  // This cannot fail for a descriptor that is being watched.
+  // This call cannot fail for a descriptor that is being watched.
   static_cast<void>(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event));
 }
 
@@ -94,9 +94,9 @@ void Poller::sleep(Deadline deadline) {
     fetch(milliseconds);
     if (found_count_ != 0) return;
   }
-  // epoll_wait() counts whole milliseconds, so ppoll() waits for the rest. Without it the thread would spin
-  // for that time, or sleep too long. (epoll_pwait2() counts nanoseconds, but older kernels and containers do
-  // not have it.)
+  // epoll_wait() counts whole milliseconds, so ppoll() waits for the rest of the time. Without ppoll() the
+  // thread would spin for the rest, or sleep too long. (epoll_pwait2() counts nanoseconds, but older kernels
+  // and containers do not have it.)
   pollfd epoll{epoll_.get(), POLLIN, 0};
   const timespec rest = timespec_of(deadline.remaining());
   if (ppoll(&epoll, 1, &rest, nullptr) > 0) look();
@@ -148,7 +148,7 @@ Status Poller::prepare_alarm() {
 
 void Poller::set_alarm(Deadline deadline) {
   if (deadline.when() == alarm_at_.when()) return;
-  if (!prepare_alarm().ok()) return;  // then only the next event wakes the program's event loop
+  if (!prepare_alarm().ok()) return;  // without an alarm, only the next event wakes the program's event loop
   alarm_at_ = deadline;
   itimerspec when{};  // all zeros disarm the timer
   if (!deadline.is_never()) {

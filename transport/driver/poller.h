@@ -41,17 +41,17 @@ class Poller {
   void ring();
   // Returns the epoll descriptor, which is readable when `look` would find something.
   int descriptor() const { return epoll_.get(); }
-  // Also makes the descriptor readable once the deadline has passed. A program whose event loop sleeps on the
-  // descriptor needs this, since the loop does not know the driver's deadlines.
+  // Makes the epoll descriptor readable also when the deadline has passed. A program whose event loop sleeps
+  // on the descriptor needs this, since the loop does not know the driver's deadlines.
   void set_alarm(Deadline deadline);
-  // Makes the alarm's descriptor, unless there is one. Without this call the first `set_alarm` makes it, and
-  // has no effect if no descriptor is left by then.
+  // Makes the alarm's descriptor, unless there is one. Without this call the first `set_alarm` makes the
+  // descriptor, and has no effect if the process has no descriptor left by then.
   Status prepare_alarm();
 
  private:
   // A descriptor may be unwatched, and its number reused, after an event for it was fetched. That event must
-  // not reach the new handler. So every watch has a serial number, which the kernel hands back with each
-  // event.
+  // not reach the handler of the new descriptor. So every watch has a serial number, which the kernel hands
+  // back with each event.
   struct Slot {
     DescriptorHandler* handler;
     std::uint32_t serial;

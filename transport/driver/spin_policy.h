@@ -7,15 +7,16 @@
 namespace tutti {
 
 // A `SpinPolicy` decides whether spinning, or yielding, is worthwhile. If a waiter has a processor to itself,
-// it reacts fastest by spinning. If other threads want that processor (one may be the peer that it waits
-// for), the waiter loses its time slice, which costs milliseconds. If answers take long, spinning wastes
-// processor time. So the policy learns from earlier waits: after a lost time slice, or after several waits
-// that spun in vain, the next waits sleep without spinning. If the policy soon finds another such reason,
+// it reacts fastest by spinning. If other threads want that processor (one of them may be the peer), the
+// waiter loses its time slice, which costs milliseconds. If answers take long, spinning wastes processor
+// time. So the policy learns from earlier waits. After a lost time slice, or after several waits that spun
+// without success, the next waits sleep without spinning. If one of these two things soon happens again,
 // twice as many waits sleep as before.
 //
-// A thread that yields in vain wastes nothing, so a policy for yielding does not count such waits
+// A thread that yields without success wastes nothing, so a policy for yielding does not count such waits
 // (`InVain::is_fine`). But a yield may also cost a time slice, if another process on the processor never
-// yields. Then a thread that sleeps and is woken gets the processor back sooner than a thread that yields.
+// yields. In that case a thread that sleeps and is woken gets the processor back sooner than a thread that
+// yields.
 //
 // Only the driving thread may use it.
 class SpinPolicy {
@@ -31,7 +32,7 @@ class SpinPolicy {
     --skip_;
     return std::chrono::nanoseconds(0);
   }
-  // Ends a wait that spun for `took`. `found` tells whether there was something to do in time.
+  // Ends a wait that spun for `took`. `found` tells whether the thread found something to do while it spun.
   void end(bool found, std::chrono::nanoseconds took) {
     // A thread spins this much longer than allowed only if the processor was taken from it.
     const bool lost_slice = took > 2 * longest_ + std::chrono::milliseconds(1);

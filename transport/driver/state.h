@@ -12,11 +12,11 @@
 #include "transport/driver/spin_policy.h"
 #include "transport/driver/wait_queue.h"
 
-// `Driver::State` is what the driver's threads share. No wake-up gets lost: a thread that is about to sleep
-// first announces it (`sleepers`, `dozing`, `background`), then checks again for work and for the baton.
-// Another thread first makes work or drops the baton, and then checks for sleepers. All of these accesses are
-// sequentially consistent operations, without fences, so at least one of the two threads always sees what the
-// other has done.
+// `Driver::State` is what the driver's threads share. No wake-up gets lost, because all threads keep to a
+// fixed order. A thread that is about to sleep first announces this (`sleepers`, `dozing`, `background`), and
+// then checks again for work and for the baton. A thread that makes work or drops the baton does so first,
+// and then checks for sleepers. All of these accesses are sequentially consistent operations, without fences.
+// So at least one of the two threads always sees what the other thread has done.
 namespace tutti {
 
 // A `BackgroundState` says what the background thread does.
@@ -39,10 +39,11 @@ struct Driver::State {
   // is free.
   alignas(64) std::atomic<const void*> holder{nullptr};
   std::atomic<std::uint64_t> drives{0};     // how often the baton was dropped; only the holder writes it
-  std::atomic<std::uint32_t> sleepers{0};   // callers that sleep or are about to: in `queue` or in epoll
+  std::atomic<std::uint32_t> sleepers{0};   // callers that sleep, or are about to, in `queue` or epoll
   std::atomic<std::uint32_t> claimants{0};  // threads in `enter`; waiters give them priority
-  // This is true if a wake-up must ring the poller's bell: a caller sleeps in epoll, or there is no
-  // background thread and the program's own event loop may sleep on the driver's descriptor.
+  // This is true if a wake-up must ring the poller's bell. There are two reasons for that. A caller
+  // sleeps in epoll, or the program's own event loop may sleep on the driver's descriptor because
+  // there is no background thread.
   std::atomic<bool> dozing{false};
   std::atomic<std::uint32_t> background{background_busy};
   std::atomic<bool> has_background{false};
@@ -56,14 +57,14 @@ struct Driver::State {
   std::thread thread;
 
   // Only the holder of the baton touches the members below.
-  alignas(64) std::vector<Pollable*> pollables;  // removed ones are null until the end of the pass
+  alignas(64) std::vector<Pollable*> pollables;  // removed pollables are null until the end of the pass
   bool pollables_removed = false;
   SpinPolicy spin;
   SpinPolicy yield;
-  bool crowded = false;  // whether other threads wanted this processor while we waited
+  bool crowded = false;  // whether other threads wanted this processor while this thread waited
   bool armed = false;
-  // True if a pollable waited for a change in shared memory (`Driver::expects_memory`) when the driver last
-  // had nothing to do.
+  // This is true if a pollable waited for a change in shared memory (`Driver::expects_memory`) when
+  // the driver last had nothing to do.
   bool expects_memory = false;
   unsigned unasked = 0;  // counts passes with work; after every few of them, the kernel is asked, too
 

@@ -15,7 +15,7 @@ void Timers::cancel(Timer& timer) {
 
 bool Timers::run(Deadline::Clock::time_point now) {
   // The loop makes at most as many calls as there are timers when it begins. Otherwise timers that are set
-  // meanwhile could keep it going forever.
+  // meanwhile could keep the loop going forever.
   bool any = false;
   for (std::size_t due = queue_.size(); due > 0 && !queue_.empty(); --due) {
     const auto first = queue_.begin();

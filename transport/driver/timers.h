@@ -15,10 +15,10 @@ class Timers {
   // Sets the time of a timer. It replaces the time that was set before.
   void set(Timer& timer, Deadline when);
   void cancel(Timer& timer);
-  // Calls each timer that is due, once. A called timer may set and cancel any timer. Returns whether any
-  // timer was due.
+  // Calls each timer that is due, once. A timer that is called may set and cancel any timer. Returns whether
+  // any timer was due.
   bool run() { return !queue_.empty() && run(Deadline::Clock::now()); }
-  // Does the same for a caller that has read the clock already.
+  // Calls each timer that is due at the time `now`, for a caller that has already read the clock.
   bool run(Deadline::Clock::time_point now);
   Deadline next() const;
 

@@ -14,7 +14,7 @@ namespace tutti {
 class WaitQueue {
  public:
   struct Waiter {
-    const std::atomic<std::uint32_t>* done = nullptr;  // null if it waits only for the baton
+    const std::atomic<std::uint32_t>* done = nullptr;  // null if the thread waits only for the baton
     std::atomic<std::uint32_t> signal{0};
     Waiter* next = nullptr;
     Waiter* previous = nullptr;
@@ -26,8 +26,9 @@ class WaitQueue {
   void leave(Waiter& waiter);
   // Wakes the threads that wait for `done`.
   void wake_owners(const std::atomic<std::uint32_t>& done);
-  // Wakes one thread to take the baton: one that waits only for the baton, or else the one that has waited
-  // longest. If that thread has been woken already, this wakes no other thread.
+  // Wakes one thread to take the baton. It prefers a thread that waits only for the baton, and otherwise
+  // chooses the thread that has waited longest. If that thread has been woken already, this function wakes no
+  // other thread.
   void wake_next();
 
  private:

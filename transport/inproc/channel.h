@@ -17,7 +17,7 @@ class Channel final : public StreamChannel {
   ~Channel() override;
 
   // Attaches the pipe that the peer has made to connect with this rank. If both ranks connected at the same
-  // time, this rank has that pipe already.
+  // time, this rank already has that pipe.
   void attach(std::shared_ptr<Pipe> pipe);
   // If `pending` is set, receives all frames that have arrived, and sends waiting frames as long as there is
   // room. Otherwise only checks whether the connect deadline has passed.
@@ -38,7 +38,7 @@ class Channel final : public StreamChannel {
   Context& context_;
   Deadline connect_deadline_;
   std::shared_ptr<Pipe> pipe_;
-  OutgoingFrame* frame_ = nullptr;  // waits for room in the peer's queue
+  OutgoingFrame* frame_ = nullptr;  // the frame that waits for room in the peer's queue
   Packet packet_;                   // memory for `read`
   bool writing_ = false;
   bool reading_ = false;

@@ -16,8 +16,8 @@
 
 namespace tutti::inproc {
 
-// A `Commons` is memory that a group of ranks shares. It is granted once all of them have asked for it. Its
-// pages are allocated when they are first touched.
+// A `Commons` is memory that a group of ranks shares. The memory is granted once all of these ranks have
+// asked for it. Its pages are allocated when they are first touched.
 class Commons {
  public:
   Commons(std::uint64_t bytes, const std::vector<std::shared_ptr<Mailbox>>& boxes);

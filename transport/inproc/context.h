@@ -34,7 +34,7 @@ struct Context : TransportContext {
   }
 
   const Options options;
-  const std::shared_ptr<Mailbox> mailbox;  // ours
+  const std::shared_ptr<Mailbox> mailbox;  // this rank's mailbox
   ChannelMap<Channel> channels;
 };
 

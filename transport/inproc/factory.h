@@ -10,7 +10,7 @@
 // be tested without a network. `create` makes it.
 namespace tutti::inproc {
 
-// Makes the hub where ranks meet. The hub lives as long as any transport holds it.
+// Makes the hub where ranks meet. The hub lives as long as a transport or the caller refers to it.
 std::shared_ptr<Hub> make_hub();
 
 std::unique_ptr<tutti::Transport> create(Options options);

@@ -21,7 +21,7 @@ class Hub {
  public:
   Hub();
 
-  // Returns a text that is the same for two transports if and only if they share a hub.
+  // Returns a text that identifies this hub. Two transports have equal texts if and only if they share a hub.
   const std::string& id() const { return id_; }
   std::shared_ptr<Mailbox> mailbox(int rank);
   // Returns the pipe between two ranks. The first call makes the pipe and announces it to the other rank. If

@@ -17,7 +17,7 @@ Pipe::Outcome Pipe::push(int side, const EncodedFrameHeader& header, std::span<c
   return Outcome::done;
 }
 
-// Holds the lock while it writes into the other side's memory, so nothing is written after `close`.
+// Holds the lock while it writes into the other side's memory. So nothing is written after `close`.
 Pipe::Outcome Pipe::write(int side, const OutgoingFrame& frame, std::size_t limit) {
   const std::size_t bytes = frame_header_bytes + frame.payload.size();
   {

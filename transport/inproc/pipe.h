@@ -23,7 +23,7 @@ struct Packet {
 };
 
 // A `Pipe` connects two ranks of one process: a bounded queue of frames in each direction. Side 0 is the
-// lower rank, side 1 the other.
+// lower rank, and side 1 is the higher rank.
 class Pipe {
  public:
   enum class Outcome { done, wait, closed, refused };

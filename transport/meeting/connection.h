@@ -57,8 +57,8 @@ class Connection {
   }
   std::size_t write(std::span<const std::byte> part, int& error) { return write({&part, 1}, error); }
 
-  // A read from an encrypted connection may return fewer bytes than have arrived. The rest is then pending,
-  // and the kernel does not report the socket as readable for it.
+  // A read from an encrypted connection may return fewer bytes than have arrived. The rest is then pending:
+  // the kernel does not report the socket as readable because of these bytes.
   bool is_encrypted() const { return stream_.is_encrypted(); }
   bool has_pending() const { return stream_.has_pending(); }
 

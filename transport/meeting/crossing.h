@@ -1,5 +1,10 @@
 #pragma once
 
+#include <chrono>
+#include <string>
+
+#include <tutti/status.h>
+
 namespace tutti::meeting {
 
 // `Incoming` is a rank's answer to a peer that has connected to it.
@@ -24,6 +29,18 @@ constexpr Incoming judge_incoming(int self, int peer, const OwnSide& own) {
   if (own.gone) return Incoming::gone;
   if (own.connected) return Incoming::connected;
   return self < peer && own.connecting ? Incoming::wait : Incoming::welcome;
+}
+
+// A rank whose connection was answered with `wait` makes its next attempt after this pause, if the peer's own
+// connection has not arrived by then.
+inline constexpr std::chrono::milliseconds pause_for_theirs{100};
+
+// Returns why a rank refuses a connection for which the verdict is `connected` or `gone`. `self` describes
+// the rank that refuses.
+inline Status refusal(Incoming verdict, const std::string& self) {
+  return Status(Code::peer_lost,
+                self + (verdict == Incoming::connected ? " has a connection with another process of that rank"
+                                                       : " has left, or has given up this rank"));
 }
 
 }  // namespace tutti::meeting

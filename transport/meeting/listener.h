@@ -22,8 +22,8 @@ struct ListenerOptions {
   security::Service service = security::Service::data;
   security::SharedCredentials credentials = {};  // null if connections have no guard
   // Finds the credentials of the rank that connects, if each rank has its own; `credentials` is not used
-  // then. Must return the same credentials until that rank's hello is complete: otherwise the connection is
-  // closed. So credentials can be withdrawn at any time.
+  // then. The listener calls this function again when that rank's hello is complete, and closes the
+  // connection if the result has changed. So credentials can be withdrawn at any time.
   security::CredentialsOf credentials_of = {};
   // A connection must pass the guard and send its hello within this time.
   std::chrono::nanoseconds hello_limit = std::chrono::seconds(5);
@@ -93,9 +93,9 @@ class Port {
   // Takes a guest, and answers it. The port must not destroy the listener in this call.
   virtual void on_hello(Guest guest) = 0;
 
-  // Accepts a connection as `accept_next` does. A port may refuse the connection: it then closes the
-  // connection at once, and sets `error` to a value other than EAGAIN and the errors of scarcity
-  // (`is_scarcity`).
+  // Accepts a connection as `accept_next` does. A port may refuse the connection. It then closes
+  // the connection at once, and sets `error`. The value must be neither EAGAIN nor an error of
+  // scarcity (`is_scarcity`).
   virtual Descriptor accept(int listener, int& error) const;
   // Reads the bytes of the hello that have arrived into `place`, and no byte after the hello. Returns how
   // many bytes it read, or zero with an error, as ByteStream does. EBADMSG means that this cannot be a hello.

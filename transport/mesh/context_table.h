@@ -15,10 +15,10 @@ class ContextEvents;
 
 // A `ContextTable` holds the messages and receives of one context that have not been matched yet.
 //
-// Messages of collectives are matched by their exact tag, so these messages and their receives are in hash
-// tables. User messages are matched as in MPI: an arriving message takes the earliest posted receive that
-// fits it, and a receive takes the earliest arrival that fits. So user messages and their receives are in
-// lists, oldest first.
+// Messages of collectives are matched by their exact tag, so these messages and their receives are
+// in hash tables. User messages are matched as in MPI. An arriving message takes the earliest
+// posted receive that fits it, and a receive takes the earliest arrival that fits. So user messages
+// and their receives are in lists, oldest first.
 class ContextTable {
  public:
   // `early` counts the early messages of all contexts. A message is early if it has arrived before this rank
@@ -48,7 +48,7 @@ class ContextTable {
     }
   }
   // Keeps a message until a receive takes it. If `early` is set, this rank has not issued the operation of
-  // the message yet, and the mesh must compare the two later.
+  // the message yet. The mesh must compare the message with the operation later.
   void keep(Arrival& arrival, bool early) {
     arrival.early = early;
     if (is_user(arrival.header.tag)) {
@@ -78,8 +78,8 @@ class ContextTable {
   }
   std::size_t kept() const { return kept_; }
 
-  // These find the posted receive for a message, the kept message for a receive, and the next early message
-  // of an operation, without removing them. They return null if there is none.
+  // These functions find the posted receive for a message, the kept message for a receive, and the next early
+  // message of an operation, without removing them. They return null if there is none.
   RecvOp* find_posted(int peer, const MessageTag& tag) {
     if (!is_user(tag)) {
       return posted_.find(hash(peer, tag),

@@ -212,8 +212,8 @@ void Mesh::report(std::uint32_t context, Arrival& arrival, const ContextEvents::
   }
   const Status why(Code::mismatch, text, differs ? -1 : from);
   arrival.channel->discard(arrival);
-  // The communicator is notified first, since it may find out more about the mismatch than the receive's
-  // status says.
+  // The communicator is notified before the receive fails, since it may find out more about the mismatch.
+  // Otherwise the communicator would fail with the receive's less detailed status.
   if (ContextTable* table = state_->attached(context))
     table->events->on_mismatch(from, sequence, differs ? &theirs : nullptr, why);
   if (op != nullptr) op->done(*op, why);

@@ -50,8 +50,8 @@ Status Mesh::start() {
   for (const auto& transport : options_.transports) {
     const Status status = transport->start(driver_, *this);
     if (status.ok()) continue;
-    // The transports before this one have been started, and this one perhaps in part. `stop` ends whatever
-    // was started, and does nothing to the other transports.
+    // The transports before this transport have been started, and this transport perhaps in part. `stop` ends
+    // everything that was started, and has no effect on the remaining transports.
     for (const auto& each : options_.transports) each->stop();
     state_->started = false;
     return status.with_context("transport " + std::string(transport->name()));
@@ -105,8 +105,8 @@ Status Mesh::choose(int peer_rank) {
 }
 
 // Returns the first transport after `transport` that reaches the peer, or null if there is none. If
-// `transport` is null, the search begins with the first one. Adds to `reasons` why each transport that was
-// passed over does not reach the peer.
+// `transport` is null, the search begins with the first transport. Adds to `reasons` why each transport that
+// was passed over does not reach the peer.
 Transport* Mesh::next_after(int peer_rank, const Transport* transport, std::string& reasons) {
   bool behind = transport == nullptr;
   for (const auto& each : options_.transports) {
@@ -142,8 +142,9 @@ void Mesh::on_unusable(int peer_rank, Transport& transport, const Status& why) {
 }
 
 // The peer has connected over `transport`, perhaps because it was the first to notice that the chosen
-// transport does not work. Returns whether this rank may switch to `transport`, too. It may if `transport`
-// reaches the peer and comes later in the order of preference, and if the current channel has not begun.
+// transport does not work. Returns whether this rank may switch to `transport`, too. This is so if
+// `transport` reaches the peer and comes later in the order of preference, and if the current channel has not
+// begun.
 bool Mesh::follows(int peer_rank, const Transport& transport) const {
   const State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
   const auto place = [this](const Transport* of) {
@@ -183,7 +184,7 @@ Channel* Mesh::open(int peer_rank) {
 Channel* Mesh::on_incoming(int peer_rank, Transport& transport) {
   if (peer_rank < 0 || peer_rank >= size() || peer_rank == rank()) return nullptr;
   State::Peer& entry = state_->peers[static_cast<std::size_t>(peer_rank)];
-  // A channel that is closing may still have frames to send to the peer, so it still takes a connection.
+  // A channel that is closing may still have frames to send to the peer, so it still accepts a connection.
   if (state_->shut) return entry.transport == &transport ? entry.channel.get() : nullptr;
   if (!entry.status.ok() || !choose(peer_rank).ok()) return nullptr;
   if (entry.transport != &transport) {
@@ -252,7 +253,7 @@ void Mesh::share(ShareRequest& request) {
 }
 
 void Mesh::cancel_share(ShareRequest& request, const Status& why) {
-  // Only the transport that has the request acts on this; the others do nothing.
+  // Only the transport that has the request cancels it; the other transports do nothing.
   for (const auto& transport : options_.transports) transport->cancel_share(request, why);
 }
 

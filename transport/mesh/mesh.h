@@ -21,9 +21,10 @@ namespace tutti {
 class ContextEvents {
  public:
   virtual ~ContextEvents() = default;
-  // `Known` is what the communicator knows about the local operation with a given sequence number. `call` is
-  // the operation's fingerprint, or null if it has not been issued yet. `finished` marks an operation that
-  // has finished; the communicator remembers such operations for a while.
+  // `Known` is what the communicator knows about the local operation with a given sequence number. `finished`
+  // is true if the operation has finished. `call` is that operation's fingerprint. It is null if this rank
+  // has not issued the operation yet, or if the operation finished so long ago that the communicator has
+  // forgotten the fingerprint.
   struct Known {
     const Fingerprint* call = nullptr;
     bool finished = false;
@@ -32,9 +33,9 @@ class ContextEvents {
   // Returns a text that describes the call, for use in `why` (below). The communicator can give the
   // algorithm's name, while the fingerprint has only its number.
   virtual std::string describe(const Fingerprint& call) const { return to_string(call); }
-  // A message arrived that does not fit the local operation with its sequence number: the call or the length
-  // differs, or the operation had already finished without this message. `why` says what differs. `theirs` is
-  // the peer's call if it differs from the local call, and null otherwise.
+  // A message arrived that does not fit the local operation with its sequence number. Its call or
+  // its length differs, or the operation had already finished without this message. `why` says what
+  // differs. `theirs` is the peer's call if it differs from the local call, and null otherwise.
   virtual void on_mismatch(int peer, std::uint64_t sequence, const Fingerprint* theirs,
                            const Status& why) = 0;
   // A peer reported that this context has failed.
@@ -47,7 +48,7 @@ struct MeshOptions {
   int rank = 0;
   std::vector<PeerInfo> peers;                         // by world rank, this rank included
   std::vector<std::unique_ptr<Transport>> transports;  // in order of preference
-  MessageLimits limits;                                // of this rank's messages to itself
+  MessageLimits limits;                                // for this rank's messages to itself
   std::chrono::nanoseconds connect_timeout{std::chrono::seconds(30)};
 };
 
@@ -79,20 +80,20 @@ class Mesh final : public TransportOwner {
   // fail. A context's number is not used again.
   void detach(std::uint32_t context);
   // The communicator calls this when it has issued operation `sequence`. The mesh then compares that
-  // operation with the messages for it that arrived earlier.
+  // operation with its messages that arrived earlier.
   void on_issued(std::uint32_t context, std::uint64_t sequence) {
     if (early_ != 0) compare_early(context, sequence);
   }
 
-  // These post an operation. If the peer has failed or the context is detached, the operation fails at once
-  // (through `done`).
+  // These functions post an operation. If the peer has failed or the context is detached, the operation fails
+  // at once: `done` is called with the reason.
   void send(int peer, SendOp& op);
   void recv(RecvOp& op);
-  // These cancel a posted operation, as `Channel::cancel_send` does.
+  // These functions cancel a posted operation, as `Channel::cancel_send` does.
   void cancel(SendOp& op, int peer, const Status& why);
   void cancel(RecvOp& op, const Status& why);
-  // Treats a peer as if its connection had broken, for a caller that knows that the peer is gone (by missed
-  // heartbeats, say).
+  // Treats a peer as if its connection had broken. Call it when the peer is known to be gone (because of
+  // missed heartbeats, say).
   void fail_peer(int peer, const Status& why);
   // Returns whether a transport shares memory and reaches all these ranks. Any thread may call it.
   bool can_share(std::span<const int> members) const;

@@ -38,7 +38,7 @@ struct Mesh::State {
   // These channels have been replaced by channels of other transports. They stay here since their functions
   // may still be on the stack.
   std::vector<std::unique_ptr<Channel>> replaced;
-  std::vector<const Transport*> passed_over;  // the log has said why some peer is not reached over them
+  std::vector<const Transport*> passed_over;  // the log says why these do not reach a peer
   std::unordered_map<std::uint32_t, std::unique_ptr<ContextTable>> contexts;
   ContextRanges closed;
   std::deque<EarlyAbort> early_aborts;  // at most one from each peer for each context; the oldest first
@@ -46,7 +46,8 @@ struct Mesh::State {
   bool started = false;
   bool shut = false;
 
-  // These cache the context that `find` returned last. It is nearly always the next one to be looked up.
+  // These members cache the result of the last `find`. The next `find` nearly always looks for the same
+  // context.
   std::uint32_t recent_number = 0;
   ContextTable* recent = nullptr;
 

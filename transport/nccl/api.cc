@@ -8,7 +8,7 @@ namespace tutti::nccl {
 
 namespace {
 
-// Returns the name of a function that the library lacks, or null if it has all that are needed.
+// Returns the name of a function that the library lacks, or null if it has all functions that are needed.
 const char* bind_all(const SharedLibrary& library, Api& api) {
 #define TUTTI_BIND(member) \
   if (!library.bind("nccl" #member, api.member)) return "nccl" #member

@@ -8,7 +8,7 @@
 
 #include "transport/cuda/api.h"
 
-// This is NCCL's own type. NCCL's header declares it in the same way, so a program may include both.
+// This is a type of NCCL. NCCL's header declares it in the same way, so a program may include both headers.
 extern "C" {
 struct ncclComm;
 }
@@ -65,8 +65,8 @@ inline constexpr int scalar_host_immediate = 1;
 inline constexpr int oldest_version = 21400;
 inline constexpr int first_version_with_float8 = 22400;
 
-// NCCL reduces elements of eight bits with a floating point only on devices of compute capability 9.0 or
-// later, and fails if one device of a communicator is older.
+// NCCL reduces 8-bit floating-point elements only on devices of compute capability 9.0 or later,
+// and fails if one device of a communicator is older.
 inline constexpr int least_capability_with_float8 = 90;
 
 // An `Api` holds the functions of NCCL that tutti uses, each under its name without "nccl". NCCL 2.14 and
@@ -98,16 +98,16 @@ struct Api {
   Outcome (*Recv)(void* out, std::size_t count, Type type, int peer, Comm comm, StreamHandle stream);
   Outcome (*RedOpCreatePreMulSum)(Op* op, void* factor, Type type, int residence, Comm comm);
   Outcome (*RedOpDestroy)(Op op, Comm comm);
-  // Since 2.19; all four null before.
+  // NCCL 2.19 was the first version with these four functions. With an older NCCL they are null.
   Outcome (*CommRegister)(Comm comm, void* memory, std::size_t bytes, void** handle);
   Outcome (*CommDeregister)(Comm comm, void* handle);
   Outcome (*MemAlloc)(void** memory, std::size_t bytes);
   Outcome (*MemFree)(void* memory);
 };
 
-// Finds NCCL. If `path` is not empty, it names NCCL's library. Otherwise the library is the one that this
-// process has loaded, or else the one that the system finds. Fails with `unsupported` if there is no NCCL or
-// if it is older than 2.14. Any thread may call.
+// Finds NCCL. If `path` is not empty, it names NCCL's library. Otherwise the library is the one
+// that this process has loaded, or else the one that the system finds. Fails with `unsupported` if
+// there is no NCCL or if it is older than 2.14. Any thread may call it.
 Result<Api> load(const std::string& path);
 
 // Returns a version as text, such as "2.27.5".

@@ -30,7 +30,8 @@ std::uint64_t one(DataType type) {
 
 }  // namespace
 
-// NCCL multiplies integers by an integer, so it cannot multiply them by 0.5.
+// NCCL multiplies integers only by integers. So it cannot multiply them by a factor such as 0.5, and
+// premultiplied sums of integers are refused.
 Status takes(const Fingerprint& call, int version) {
   if (call.kind == CollectiveKind::scan || call.kind == CollectiveKind::exscan ||
       call.kind == CollectiveKind::barrier)
@@ -92,8 +93,9 @@ Type type_of(DataType type) {
   return uint8;
 }
 
-// Bytes that are truth values cannot be added, since 128 + 128 would become 0. Their maximum is true if one
-// of them is, and their minimum if all are.
+// NCCL would add truth values as bytes, and 128 + 128 would become 0, which is false. So a sum of truth
+// values is their maximum, which is true if one of them is true. A product is their minimum, which is true if
+// all of them are true.
 Op op_of(ReduceOp::Kind op, DataType type) {
   const bool logical = type == DataType::boolean;
   switch (op) {

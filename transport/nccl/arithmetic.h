@@ -15,7 +15,7 @@ namespace tutti::nccl {
 // Returns ok if NCCL of this version can carry out the call, and otherwise the reason.
 Status takes(const Fingerprint& call, int version);
 
-// Returns whether the call adds or compares elements of eight bits with a floating point.
+// Returns whether the call adds or compares 8-bit floating-point elements.
 bool reduces_float8(const Fingerprint& call);
 
 // Returns NCCL's type for the elements of a reduction.

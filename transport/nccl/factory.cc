@@ -8,12 +8,13 @@ namespace tutti::nccl {
 
 namespace {
 
-// NCCL lets this variable override what its callers ask for. It ignores values other than 0 and 1.
+// The variable NCCL_COMM_BLOCKING overrides the value that callers give for `Config::blocking`. NCCL ignores
+// it unless it is 0 or 1.
 Status check_environment() {
   const char* const blocking = std::getenv("NCCL_COMM_BLOCKING");
   if (blocking == nullptr || std::strtoll(blocking, nullptr, 0) != 1) return {};
   return Status(Code::unsupported,
-                "NCCL_COMM_BLOCKING is 1; then NCCL would wait for other ranks without a time limit");
+                "NCCL_COMM_BLOCKING is 1, so NCCL would wait for other ranks without a time limit");
 }
 
 }  // namespace

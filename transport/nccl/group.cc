@@ -21,8 +21,8 @@ struct Blocks {
         element(size_of(buffer.type)) {}
 
   Byte* next;                             // the first block that has not been taken
-  std::span<const std::uint64_t> counts;  // of elements; empty: all are equal
-  std::uint64_t equal;
+  std::span<const std::uint64_t> counts;  // the number of elements of each block
+  std::uint64_t equal;                    // this number of every block, if `counts` is empty
   std::size_t element;
 
   // Takes the next block, which must be the block of `rank`. Returns its address.
@@ -36,8 +36,8 @@ struct Blocks {
   }
 };
 
-// Returns whether the input has one block for each rank in collectives of this kind (in a scatter, the root's
-// input).
+// Returns whether the input of this kind of collective consists of one block per rank. For a scatter, this
+// means the root's input.
 bool sends_to_all(Kind kind) {
   return kind == Kind::all_to_all || kind == Kind::all_to_all_v || kind == Kind::scatter ||
          kind == Kind::scatter_v;
@@ -89,8 +89,8 @@ Status Group::check(Outcome outcome, const char* attempt) {
   return status_of(member_.api, outcome, attempt, member_.comm);
 }
 
-// NCCL gets the elements as bytes in collectives that only move them, so these take elements of every type. A
-// call without elements is skipped, since its buffers may be null.
+// Collectives that only move elements pass them to NCCL as bytes, so these collectives take
+// elements of every type. A call without elements is skipped, since its buffers may be null.
 Status Group::enqueue(const Call& call) {
   const auto& [api, device, comm, stream, rank, size] = member_;
   const std::uint64_t count = call.kind == Kind::broadcast ? call.out.count : call.in.count;
@@ -196,7 +196,7 @@ Status Group::exchange(const Call& call) {
   return receive(out.next, call.out.bytes(), call.root);
 }
 
-// Both ranks know the number of bytes, so both skip a message without any.
+// Both ranks know the number of bytes, so both skip an empty message.
 Status Group::send(const std::byte* from, std::uint64_t bytes, int peer) {
   if (bytes == 0) return {};
   return check(member_.api.Send(from, bytes, uint8, peer, member_.comm, member_.stream), "ncclSend");

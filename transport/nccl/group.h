@@ -17,23 +17,25 @@ struct Member {
   const Api& api;
   const cuda::Device& device;
   Comm comm;
-  StreamHandle stream;  // in which all of the communicator's work is done
+  StreamHandle stream;  // all of the communicator's work is done in this stream
   int rank;
   int size;
 };
 
-// A `Group` is what NCCL is asked to do for some calls at the same time. The device must be `Current`.
+// A `Group` hands several calls to NCCL, which carries them out together. The device must be
+// `Current`.
 class Group {
  public:
   explicit Group(const Member& member) : member_(member) {}
 
-  // Hands the calls to NCCL. Sets `launched` to whether NCCL has put all of them into the stream. If it has
-  // not, NCCL puts them there in the background, and until it has done that, nothing else may be put into the
-  // stream.
+  // Hands the calls to NCCL. Sets `launched` to whether NCCL has put all of them into the stream. If not,
+  // NCCL puts the rest into the stream in the background. Until that has happened, nothing else may be put
+  // into the stream.
   Status start(std::span<const Call> calls, bool& launched);
-  // Gives back what was needed for the calls. NCCL must have put them into the stream.
+  // Gives back the operations and the memory that the calls needed. NCCL must have put the calls into the
+  // stream.
   Status finish();
-  // Does the same when NCCL's communicator no longer exists.
+  // Gives back only the memory. Call this instead of `finish` when NCCL's communicator no longer exists.
   Status free_memory();
   // Returns NCCL's first error, or success.
   Outcome error() const { return error_; }
@@ -46,7 +48,7 @@ class Group {
   Status exchange(const Call& call);
   Status send(const std::byte* from, std::uint64_t bytes, int peer);
   Status receive(std::byte* to, std::uint64_t bytes, int peer);
-  // Copies the input to memory of its own, since the output will replace it. Returns the copy's address.
+  // Copies the input to separate memory, since the output will replace the input. Returns the copy's address.
   Result<const std::byte*> copy_of(const ConstBuffer& in);
   Status check(Outcome outcome, const char* attempt);
 

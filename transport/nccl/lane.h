@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include <tutti/status.h>
@@ -11,18 +12,24 @@
 
 namespace tutti::nccl {
 
-// A `Lane` lets the sessions of one rank share a device. They issue their groups one after the other, in the
-// order in which the caller has made the calls. The reason is that groups of two sessions can wait for each
-// other on the device: if two ranks issued them in different orders, neither group would end.
+// A `Lane` lets the sessions of this process share a device, whichever worlds they belong to. The sessions
+// issue their groups one after the other, in the order in which the caller has made the calls. The reason is
+// that groups of two sessions can wait for each other on the device. If two ranks issued such groups in
+// different orders, neither group would end.
 class Lane {
  public:
-  static Result<std::shared_ptr<Lane>> open(const cuda::Api& api, int device);
+  // Returns the lane of a device. All callers that pass the same `host` and `device` share the lane. `host`
+  // must be the id by which NCCL tells hosts apart. NCCL never accepts two ranks with the same host and
+  // device in one communicator. So the ranks of one communicator never share a lane. If they did, they would
+  // block each other, since a group can be launched only when the other ranks of its communicator launch
+  // theirs.
+  static Result<std::shared_ptr<Lane>> of(const cuda::Api& api, int device, const std::string& host);
 
   // A `User` is a session. The lane calls it with `mutex` held.
   class User {
    public:
-    // Issues the user's oldest group that waits. Returns false if the group is not in the stream yet. Then
-    // the lane waits until the user calls `launched` or `leave`.
+    // Issues the user's oldest group that waits. Returns false if the group is not in the stream yet. In that
+    // case the lane waits until the user calls `launched` or `leave`.
     virtual bool launch() = 0;
 
    protected:

@@ -13,7 +13,8 @@ namespace tutti::nccl {
 
 namespace {
 
-// NCCL takes ranks with different host ids for ranks on different hosts, and lets these use the same device.
+// NCCL regards ranks with different host ids as ranks on different hosts, and lets such ranks use the same
+// device.
 std::string host_id() {
   const char* const set = std::getenv("NCCL_HOSTID");
   if (set == nullptr) return "default host";
@@ -23,7 +24,7 @@ std::string host_id() {
   return "host " + std::to_string(digest_of(letters));
 }
 
-// A rank's facts are its version, its host id and whether it adds fp8. The last may have commas in it.
+// A rank's facts are its version, its host id and whether it adds fp8. The last fact may contain commas.
 struct Facts {
   explicit Facts(const PeerInfo& peer) {
     const std::string& all = peer.offloads.at("nccl");
@@ -38,8 +39,8 @@ struct Facts {
 
 constexpr const char* adds_float8 = "adds fp8";
 
-// Returns whether NCCL can reduce elements of eight bits on all devices of this process, or why not. Which
-// device a communicator will use is not known yet.
+// Says whether NCCL can reduce 8-bit floating-point elements on all devices of this process, or why not. The
+// answer covers all devices, since the device that a communicator will use is not known yet.
 std::string float8_on(const cuda::Api& cuda) {
   const std::string no = "adds no fp8: ";
   const Result<std::vector<int>> all = cuda::capabilities(cuda);
@@ -77,7 +78,10 @@ Status check_devices(OffloadPeers& peers, const cuda::Device& device) {
 }  // namespace
 
 Offload::Offload(const cuda::Api& cuda, const Api& api)
-    : cuda_(cuda), api_(api), facts_(to_string(api.version) + ", " + host_id() + ", " + float8_on(cuda)) {}
+    : cuda_(cuda),
+      api_(api),
+      host_(host_id()),
+      facts_(to_string(api.version) + ", " + host_ + ", " + float8_on(cuda)) {}
 
 Status Offload::fits(std::span<const PeerInfo* const> members) const {
   const PeerInfo& first = *members.front();
@@ -140,7 +144,7 @@ Result<std::shared_ptr<Lane>> Offload::lane(int device) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Lane>& known = lanes_[device];
   if (known != nullptr) return known;
-  Result<std::shared_ptr<Lane>> opened = Lane::open(cuda_, device);
+  Result<std::shared_ptr<Lane>> opened = Lane::of(cuda_, device, host_);
   if (opened.ok()) known = *opened;
   return opened;
 }
@@ -149,11 +153,15 @@ Result<std::shared_ptr<Lane>> Offload::lane(int device) {
 // error.
 Result<std::unique_ptr<RegisteredMemory>> Offload::add_memory(std::span<std::byte> region) {
   unsigned type = 0;
+  int device = 0;
   const auto address = reinterpret_cast<cuda::Address>(region.data());
-  const cuda::Outcome known = cuda_.PointerGetAttribute(&type, cuda::attribute_memory_type, address);
-  if (api_.CommRegister == nullptr || known != cuda::success || type != cuda::memory_type_device)
+  const auto get = [&](void* value, int attribute) {
+    return cuda_.PointerGetAttribute(value, attribute, address) == cuda::success;
+  };
+  if (api_.CommRegister == nullptr || !get(&type, cuda::attribute_memory_type) ||
+      type != cuda::memory_type_device || !get(&device, cuda::attribute_device_ordinal))
     return std::unique_ptr<RegisteredMemory>();
-  return Regions::add(regions_, region);
+  return Regions::add(regions_, device, region);
 }
 
 Result<std::unique_ptr<AllocatedMemory>> Offload::allocate(std::size_t bytes, Memory memory) {

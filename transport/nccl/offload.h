@@ -44,6 +44,7 @@ class Offload final : public tutti::Offload {
 
   const cuda::Api& cuda_;
   const Api api_;
+  const std::string host_;  // the id by which NCCL tells this host from other hosts
   const std::string facts_;
   const std::shared_ptr<Regions> regions_ = std::make_shared<Regions>();
   std::mutex mutex_;                            // guards the following members

@@ -1,5 +1,7 @@
 #include "transport/nccl/regions.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace tutti::nccl {
@@ -15,18 +17,21 @@ class Regions::Held final : public RegisteredMemory {
   const std::uint64_t number_;
 };
 
-std::unique_ptr<RegisteredMemory> Regions::add(std::shared_ptr<Regions> regions,
+std::unique_ptr<RegisteredMemory> Regions::add(std::shared_ptr<Regions> regions, int device,
                                                std::span<std::byte> memory) {
   Regions& to = *regions;
   const std::lock_guard lock(to.mutex_);
   const std::uint64_t number = ++to.version_;
-  to.all_.push_back({number, memory});
+  to.all_.push_back({number, device, memory});
   return std::make_unique<Held>(std::move(regions), number);
 }
 
-std::vector<Regions::Region> Regions::all() const {
+std::vector<Regions::Region> Regions::of(int device) const {
   const std::lock_guard lock(mutex_);
-  return all_;
+  std::vector<Region> regions;
+  std::ranges::copy_if(all_, std::back_inserter(regions),
+                       [device](const Region& region) { return region.device == device; });
+  return regions;
 }
 
 void Regions::attach(User& user) {

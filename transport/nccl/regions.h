@@ -13,30 +13,33 @@
 
 namespace tutti::nccl {
 
-// `Regions` are the regions of device memory that one rank has registered. Each session registers them with
-// its communicator. Any thread may call.
+// `Regions` are the regions of device memory that one rank has registered. Each session registers the regions
+// of its device with its communicator. Any thread may call.
 class Regions {
  public:
   // A `User` is a session.
   class User {
    public:
-    // Deregisters regions that have been removed. If NCCL is busy with a group, that happens when NCCL has
-    // put the group into its stream.
+    // Deregisters regions that have been removed. If NCCL is busy with a group, the user does so when NCCL
+    // has put the group into its stream.
     virtual void regions_removed() = 0;
 
    protected:
     ~User() = default;
   };
   struct Region {
-    std::uint64_t number;  // never used again, so a later region in the same place can be told from it
+    std::uint64_t number;  // never used again: a later region in the same place has another number
+    int device;            // the device of the memory
     std::span<std::byte> memory;
   };
 
   // The region is removed when the result is destroyed. `regions` must not be null.
-  static std::unique_ptr<RegisteredMemory> add(std::shared_ptr<Regions> regions, std::span<std::byte> memory);
-  // Becomes another number whenever a region is added or removed.
+  static std::unique_ptr<RegisteredMemory> add(std::shared_ptr<Regions> regions, int device,
+                                               std::span<std::byte> memory);
+  // Returns a number that changes whenever a region is added or removed.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
-  std::vector<Region> all() const;
+  // Returns the regions of a device.
+  std::vector<Region> of(int device) const;
 
   void attach(User& user);
   // When this returns, `user` is no longer called.

@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::chrono::microseconds poll_interval{20};
 constexpr std::chrono::microseconds ready_interval{200};
-// CUDA blocks a thread that adds work to a stream with about a thousand pieces of work. Each job has a few
-// pieces.
+// CUDA blocks a thread that adds work to a stream which already has about a thousand pieces of
+// work. Each job has a few pieces.
 constexpr std::size_t most_running = 64;
-// When a rank dies, the NCCL of another rank may notice first, but it cannot say which rank it was. So tutti
-// has this long to find that out.
+// NCCL on another rank may be the first to notice that a rank has died, but it cannot say which rank. So
+// tutti has this long to find out which rank it was.
 constexpr std::chrono::seconds remote_error_grace{1};
 constexpr std::chrono::seconds leave_limit{1};
 
@@ -83,8 +83,8 @@ Session::~Session() {
   stream_.reset();
 }
 
-// The lock is not held while an event is recorded in a caller's stream: if the stream has no room for more
-// work, CUDA waits until there is some, and what the stream does may depend on `poll`.
+// The lock is not held while an event is recorded in a caller's stream. If the stream has no room for more
+// work, CUDA waits until there is room. The stream's work may itself depend on `poll`, which takes the lock.
 void Session::issue(std::span<OffloadCall* const> calls) {
   const cuda::Device::Current current(lane_->device());
   std::vector<std::pair<OffloadCall*, Status>> refused;
@@ -256,8 +256,11 @@ void Session::report(const Jobs& jobs, const Status& status) {
   }
 }
 
+// Once the session has been given up, this function returns the reason. The session then no longer knows when
+// NCCL stops using the memory of a call, so it cannot make a stream wait for that.
 Result<StreamWait> Session::wait_on(OffloadCall& call, void* stream) {
   const std::lock_guard lock(lane_->mutex());
+  if (closes_) return why_;
   const auto has_call = [&](const Job& job) {
     return std::ranges::find(job.calls, &call, &OwnCall::call) != job.calls.end();
   };
@@ -287,7 +290,7 @@ void Session::abort(const Status& why) {
   close(why);
 }
 
-// If a device has failed, NCCL says only that CUDA has an error. CUDA itself says which.
+// If a device has failed, NCCL says only that CUDA has an error. CUDA itself says which error.
 void Session::fail(const Status& error) {
   const Result<EventPtr> event = take_event();
   const Status device = event.ok() ? (*event)->record(stream_->handle()) : event.status();
@@ -301,9 +304,10 @@ void Session::close(const Status& why) {
   closing_.notify_one();
 }
 
-// Runs on the thread `closer_`. Calls in flight end only when nothing touches their memory any more: neither
-// NCCL nor a copy of an input, which is in the stream even if NCCL has put nothing behind it. But streams
-// that wait for the word go on before: the session may have work behind them, and ends only after that work.
+// Runs on the thread `closer_`. The calls in flight are reported only when nothing touches their memory any
+// more. So this function first ends NCCL's communicator, and then waits for the session's stream. That stream
+// may still copy an input, even if NCCL has put no work behind the copy. By contrast, the streams that wait
+// for `word_` are released at once, since the session's stream may itself wait for their work.
 void Session::close_when_asked() {
   std::unique_lock lock(lane_->mutex());
   closing_.wait(lock, [this] { return closes_; });
@@ -319,8 +323,9 @@ void Session::close_when_asked() {
   ended_ = true;
 }
 
-// A call can be over on this rank while NCCL's threads still send its data to other ranks. NCCL is ready
-// when all ranks have left. But other ranks may stay for as long as they like.
+// A call can be over on this rank while NCCL's threads still send its data to other ranks. `CommFinalize`
+// completes when all ranks have left the communicator. But other ranks may stay for as long as they like, so
+// the wait has a limit.
 bool Session::leave_quietly() {
   const Deadline limit = Deadline::after(leave_limit);
   Outcome state = api_.CommFinalize(member_.comm);
@@ -332,14 +337,14 @@ bool Session::leave_quietly() {
   return state == success;
 }
 
-// Registered memory is only faster, so it does not matter if NCCL cannot register a region. NCCL knows a
-// region by its addresses. So regions that have been removed are deregistered first: a new one may be in
-// their place.
+// Registration only makes NCCL faster, so it does not matter if NCCL cannot register a region. NCCL knows a
+// region by its addresses. So regions that have been removed are deregistered first, since a new region may
+// have the same addresses.
 void Session::follow_regions() {
   const std::uint64_t version = regions_->version();
   if (version == regions_version_) return;
   regions_version_ = version;
-  const std::vector<Regions::Region> regions = regions_->all();
+  const std::vector<Regions::Region> regions = regions_->of(lane_->device().number());
   std::erase_if(registered_, [&](const auto& known) {
     if (std::ranges::find(regions, known.first, &Regions::Region::number) != regions.end()) return false;
     if (known.second != nullptr) api_.CommDeregister(member_.comm, known.second);

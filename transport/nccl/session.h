@@ -24,8 +24,8 @@
 
 namespace tutti::nccl {
 
-// A `Session` is this rank's end of an NCCL communicator. It has a stream of its own. It also has a thread
-// that ends the communicator, since ending it may block.
+// A `Session` is this rank's end of an NCCL communicator. It has its own stream. It also has a thread that
+// ends the communicator, since ending it may block.
 class Session final : public OffloadSession, private Lane::User, private Regions::User {
  public:
   // Makes a session that has no NCCL communicator yet. Fails with `resource_exhausted` if the session's
@@ -62,13 +62,13 @@ class Session final : public OffloadSession, private Lane::User, private Regions
     std::vector<OwnCall> calls;
     std::vector<EventPtr> before;  // the job begins after these events
     EventPtr over;                 // recorded behind the job
-    std::uint32_t number = 0;      // `word_` has this number when the job has ended
+    std::uint32_t number = 0;      // `word_` has reached this number when the job has ended
     Group group;
   };
   using Jobs = std::list<Job>;
 
   Session(const Api& api, std::shared_ptr<Lane> lane, std::shared_ptr<Regions> regions, int rank, int size);
-  // Asks NCCL until its communicator is ready.
+  // Asks NCCL repeatedly until its communicator is ready.
   Status wait_ready(const OffloadPeers& peers) const;
 
   // --- the lane's lock must not be held ---
@@ -86,9 +86,9 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   // Called when NCCL has put the job into the stream. Records the job's event `over` there, and moves the job
   // to `running_`.
   Status finish(Job& job);
-  // Returns the error, if NCCL's outcome ends the session now. If the outcome is a remote error, returns ok,
-  // and keeps the error in `remote_error_`: it ends the session some time later, and until then nothing more
-  // is launched.
+  // Judges an error of NCCL. If it is a remote error, returns ok, and keeps the error in `remote_error_`.
+  // That error ends the session some time later, and until then nothing more is launched. Any other error is
+  // returned, and ends the session now.
   Status judge(Outcome outcome, const Status& error);
   // Returns NCCL's error, if there is one. Sets `ready` to whether NCCL has put everything into the stream.
   Status ask(bool& ready);
@@ -125,14 +125,14 @@ class Session final : public OffloadSession, private Lane::User, private Regions
 
   // The lane's lock guards the following members.
   std::shared_ptr<cuda::Word> word_;  // the number of the last job that has ended
-  std::uint32_t last_number_ = 0;     // of the last job that was issued
+  std::uint32_t last_number_ = 0;     // the number of the last job that was issued
   Jobs waiting_;
   Jobs launching_;  // one at most: NCCL has it, but has not yet put it into the stream
   Jobs running_;    // in the stream
   std::vector<EventPtr> free_events_;
   std::map<std::uint64_t, void*> registered_;  // handles, by the number of the region
-  std::uint64_t regions_version_ = 0;          // of `regions_`, when they were registered
-  Status remote_error_;                        // NCCL's; ok if there was none
+  std::uint64_t regions_version_ = 0;          // the version of `regions_` when they were registered
+  Status remote_error_;                        // NCCL's remote error; ok if there was none
   Deadline remote_error_counts_ = Deadline::never();
   bool closes_ = false;
   Status why_;  // the error for which the session is given up; ok if it ends because nobody needs it any more

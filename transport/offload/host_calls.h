@@ -20,8 +20,8 @@ class HostCalls {
   // but possibly before this returns. If the communicator has failed, the status is the first cause. Any
   // thread may call `issue`, but only one at a time.
   virtual void issue(const Call& call, std::function<void(const Status&)> done) = 0;
-  // Makes the communicator fail with `why` on all members, and returns at once. Calls in flight end soon.
-  // `why` should name the rank that is to blame. Any thread may call.
+  // Makes the communicator fail with `why` on all members, and returns at once. Calls in flight end
+  // soon. `why` should name the rank that is to blame. Any thread may call it.
   virtual void abort(const Status& why) = 0;
 };
 

@@ -33,17 +33,18 @@ class Offload {
 
   // Returns the library's name. `PeerInfo::offloads` has the facts of each rank under this name.
   virtual std::string_view name() const = 0;
-  // Returns what the other ranks must know about this one, such as a version and a device. The text is
+  // Returns what the other ranks must know about this rank, such as a version and a device. The text is
   // printable, and has at most `max_offload_facts` bytes.
   virtual std::string facts() const = 0;
   // Returns ok if these members can work together. Otherwise the status names two members that cannot, and
   // says why. The result depends only on the argument, so it is the same on all members. Every member has
-  // facts under `name()`. But `fits` must not rely on their form: they may be any printable text.
+  // facts under `name()`. But the facts may be any printable text, so `fits` must not rely on their form.
   virtual Status fits(std::span<const PeerInfo* const> members) const = 0;
   // Returns whether `takes` may return ok for calls on host memory.
   virtual bool takes_host_memory() const { return false; }
-  // Returns ok if the library takes this call of a communicator with these members, and otherwise the reason.
-  // The members fit. The result depends only on the arguments, so it is the same on all ranks.
+  // Returns ok if the library takes this call of a communicator with these members, and otherwise
+  // the reason. `fits` has returned ok for these members. The result depends only on the arguments,
+  // so it is the same on all ranks.
   virtual Status takes(const Fingerprint& call, std::span<const PeerInfo* const> members) const = 0;
   // Returns ok if a call on this memory may follow the stream (`OffloadCall::stream`). Otherwise the call is
   // refused on this rank only, and does not count as an operation. An error of the device is not reported
@@ -57,8 +58,8 @@ class Offload {
     return std::unique_ptr<RegisteredMemory>();
   }
   // Allocates zeroed memory of a device, and registers it as `add_memory` does. Fails with `unsupported` if
-  // the library has no memory of such a device, and with `resource_exhausted` if no memory is left. It may
-  // wait for the device, so the calling thread must not drive.
+  // the library has no memory of such a device, and with `resource_exhausted` if no memory is left. The
+  // function may wait for the device, so the calling thread must not drive.
   virtual Result<std::unique_ptr<AllocatedMemory>> allocate(std::size_t, Memory) {
     return Status(Code::unsupported, "it has no memory of devices");
   }
@@ -76,7 +77,7 @@ class OffloadPeers {
   // rank's buffers of that call.
   virtual Memory memory() const = 0;
   // Sends `mine` to all members, and returns what all members have sent, in the order of their ranks. All
-  // members must send the same number of bytes. This is a collective of the communicator; it blocks.
+  // members must send the same number of bytes. This is a collective of the communicator, and it blocks.
   virtual Result<std::vector<std::byte>> exchange(std::span<const std::byte> mine) = 0;
   // Makes a private communicator of the same members, on which the session may issue ordinary collectives on
   // host memory. All members must call it. Like `exchange`, it blocks.
@@ -90,7 +91,8 @@ class OffloadPeers {
 // `OffloadSession::issue` returns, and everything else until `done` is called.
 struct OffloadCall {
   Call call;
-  // The call begins after all work that is in this stream when the call is issued. Null: it begins at once.
+  // The call begins after all work that is in this stream when the call is issued. If the stream is
+  // null, the call begins at once.
   void* stream = nullptr;
   // The library calls `done` once, on any thread, when nothing touches the buffers any more.
   void (*done)(OffloadCall& call, const Status& status) = nullptr;
@@ -103,11 +105,12 @@ class OffloadSession : public Pollable {
   // Starts these calls as one group, and never blocks. Calls are issued in the order in which the
   // communicator numbers them. Any thread may call `issue`, but only one at a time.
   virtual void issue(std::span<OffloadCall* const> calls) = 0;
-  // Gives up all calls, including those that are issued later. Returns at once. The library calls `done`
-  // of each call soon afterwards, with any status, even ok. `abort` is called at most once.
+  // Gives up all calls, including those that are issued later. Returns at once. Soon afterwards the library
+  // calls `done` for each call, with any status, even ok. `abort` is called at most once.
   virtual void abort(const Status& why) = 0;
-  // Returns what makes `stream` wait until the call has ended. It is empty if `done` has been called. Never
-  // adds anything to the stream itself, since that may block.
+  // Returns a function that makes `stream` wait until the call has ended. The function is empty if `done` has
+  // been called. If the session has been given up, `wait_on` may return the reason instead. `wait_on` itself
+  // adds nothing to the stream, since that could block.
   virtual Result<StreamWait> wait_on(OffloadCall& call, void* stream) = 0;
 };
 

@@ -1,28 +1,16 @@
 #include "transport/shm/address.h"
 
-#include <array>
-#include <charconv>
-#include <cinttypes>
-#include <cstdio>
+#include "transport/meeting/address_text.h"
 
 namespace tutti::shm {
 namespace {
 
 constexpr std::size_t longest_name = 64;
 
-template <class T>
-bool parse(std::string_view text, int base, T& number) {
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, number, base);
-  return error == std::errc() && end == last;
-}
-
 }  // namespace
 
 std::string format(const Address& address) {
-  std::array<char, 17> nonce;
-  std::snprintf(nonce.data(), nonce.size(), "%016" PRIx64, address.nonce);
-  return address.name + "/" + std::to_string(address.uid) + "/" + nonce.data() + "/" +
+  return address.name + "/" + std::to_string(address.uid) + "/" + meeting::format_hex(address.nonce) + "/" +
          tutti::format(address.limits);
 }
 
@@ -37,9 +25,8 @@ std::optional<Address> parse_address(std::string_view text) {
   Address address;
   address.limits = *limits;
   address.name = text.substr(0, first);
-  if (!parse(text.substr(first + 1, second - first - 1), 10, address.uid)) return std::nullopt;
-  if (text.size() - second - 1 != 16 || !parse(text.substr(second + 1), 16, address.nonce))
-    return std::nullopt;
+  if (!meeting::parse_number(text.substr(first + 1, second - first - 1), address.uid)) return std::nullopt;
+  if (!meeting::parse_hex(text.substr(second + 1), address.nonce)) return std::nullopt;
   return address;
 }
 

@@ -12,7 +12,7 @@
 namespace tutti::shm {
 
 // A `BellRope` rings the bell of a peer, or of this rank. It is one end of a pair of sockets; the driver of
-// the woken rank watches the other end. It is a socket because a single call on a socket can be made
+// the woken rank watches the other end. The rope is a socket because a single call on a socket can be made
 // non-blocking. For a pipe or an eventfd, O_NONBLOCK is a flag that all processes with the descriptor share.
 // So any of them could clear the flag, and make this rank wait forever.
 class BellRope final : public SharedBell {
@@ -20,7 +20,7 @@ class BellRope final : public SharedBell {
   // Returns null if the descriptor is not such a socket: a peer may hand over a full pipe, for example.
   static std::shared_ptr<const BellRope> from(Descriptor socket);
   // Wakes the peer's driver if it sleeps. The driver may wake only once for several rings. Any thread may
-  // call it.
+  // call this function.
   void ring() const override;
   int descriptor() const { return socket_.get(); }
 

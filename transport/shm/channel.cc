@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/error_text.h"
-#include "transport/meeting/crossing.h"
 
 namespace tutti::shm {
 namespace {
@@ -20,9 +19,7 @@ constexpr std::size_t read_budget = 512 * 1024;
 }  // namespace
 
 Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
-    : StreamChannel(peer, *context.owner, context.limits_with(peer)),
-      context_(context),
-      connect_timeout_(connect_timeout) {}
+    : LinkedChannel(context, peer, connect_timeout) {}
 
 Channel::~Channel() {
   if (!over_) Channel::close_pipe();
@@ -31,60 +28,10 @@ Channel::~Channel() {
 
 // --- connecting ---
 
-void Channel::kick() {
-  if (stage_ == Stage::open) {
-    write();
-  } else if (stage_ == Stage::closed && !status().ok() && !has_urgent_frames()) {
-    pipe_failed(status());  // closed before there was a connection, so there is no one to say goodbye to
-  } else if (stage_ == Stage::closed) {
-    stage_ = Stage::connecting;
-    connector_ = std::make_unique<Connector>(context_, peer(), connect_timeout_, *this);
-    connector_->start();
-  }
-}
+void Channel::kick() { stage_ == Stage::open ? write() : connect_if_needed(); }
 
-void Channel::on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) {
-  pipe_ = std::move(pipe);
-  link_ = std::move(link);
-  link_->set_events(*this);
-  connector_.reset();
-  open();
-}
-
-void Channel::on_refused(const Status& why) {
-  context_.timers.cancel(*this);
-  connector_.reset();
-  link_.reset();
-  stage_ = Stage::closed;
-  if (status().ok()) {
-    owner().on_unusable(peer(), context_.transport, why);
-  } else {
-    pipe_failed(why);
-  }
-}
-
-void Channel::on_connect_failed(const Status& why) { pipe_failed(why); }
-
-std::unique_ptr<Note> Channel::objection() const {
-  const meeting::OwnSide own{.gone = over_ || (!status().ok() && !has_urgent_frames()),
-                             .connected = stage_ == Stage::open || stage_ == Stage::confirming,
-                             .connecting = stage_ == Stage::connecting && connector_->in_progress()};
-  auto note = std::make_unique<Note>();
-  const std::string self = context_.describe(owner().rank());
-  switch (meeting::judge_incoming(owner().rank(), peer(), own)) {
-    case meeting::Incoming::welcome:
-      return nullptr;
-    case meeting::Incoming::wait:
-      note->kind = NoteKind::wait;
-      break;
-    case meeting::Incoming::connected:
-      note->why.set(Status(Code::peer_lost, self + " has a connection with another process of that rank"));
-      break;
-    case meeting::Incoming::gone:
-      note->why.set(Status(Code::peer_lost, self + " has left, or has given up this rank"));
-      break;
-  }
-  return note;
+void Channel::start_connecting() {
+  connect_with(std::make_unique<Connector>(context_, peer(), connect_timeout_, *this));
 }
 
 Result<std::unique_ptr<Pipe>> Channel::take_pipe(const Note& hello, std::vector<Descriptor>& descriptors) {
@@ -99,37 +46,29 @@ Result<std::unique_ptr<Pipe>> Channel::take_pipe(const Note& hello, std::vector<
 
 void Channel::accept(const Note& hello, std::vector<Descriptor> descriptors, std::unique_ptr<Link> link) {
   if (const auto note = objection()) return link->send_last(*note);
-  connector_.reset();
-  stage_ = Stage::closed;
-  Note answer;
+  take_link(std::move(link));
   if (descriptors.size() != 2) {
-    answer.why.set(Status(Code::protocol_error, "the hello came without its descriptors"));
-    return link->send_last(answer);
+    link_->send_last(answer_about(Status(Code::protocol_error, "the hello came without its descriptors")));
+    return start_over();
   }
   auto mapped = take_pipe(hello, descriptors);
   if (!mapped.ok()) {
-    answer.why.set(mapped.status().with_context("at " + context_.describe(owner().rank())));
-    link->send_last(answer);
+    link_->send_last(answer_about(mapped.status()));
     return on_refused(mapped.status());
   }
   pipe_ = *std::move(mapped);
-  link_ = std::move(link);
-  link_->set_events(*this);
-  stage_ = Stage::confirming;
-  context_.timers.set(*this, Deadline::after(connect_timeout_));
+  Note answer;
   answer.kind = NoteKind::welcome;
   const int bell = context_.bell.rope()->descriptor();
   if (const int error = link_->send(answer, {&bell, 1}); error != 0) {
     const Status why(Code::resource_exhausted, error_text(error));
-    answer.why.set(why);
-    link_->send_last(answer);
+    link_->send_last(answer_about(why));
     on_refused(why);
   }
 }
 
 void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
   if (stage_ == Stage::confirming && note.kind == NoteKind::go) {
-    context_.timers.cancel(*this);
     open();
   } else if (stage_ == Stage::confirming && note.kind == NoteKind::refused) {
     on_refused(note.why.failure(peer()));
@@ -139,21 +78,14 @@ void Channel::on_note(Link&, const Note& note, std::vector<Descriptor>) {
 }
 
 void Channel::on_broken(Link&, const std::string& why) {
-  const Status lost(Code::peer_lost, context_.describe(peer()) + ": " + why, peer());
   // The peer may have written frames that say why it left. All of them are in the ring, so this reads as many
-  // bytes as the ring can hold, but no more. It ends even if the peer keeps writing.
+  // bytes as the ring can hold, but no more. The loop ends even if the peer keeps writing.
   const std::uint64_t end = stage_ == Stage::open ? pipe_->in().position() + pipe_->in().size() : 0;
   while (stage_ == Stage::open && pipe_->in().has_news() && pipe_->in().position() < end) read();
-  if (!over_) pipe_failed(lost);
+  if (!over_) pipe_failed(blame(Code::peer_lost, ": " + why));
 }
 
-void Channel::on_timer() {
-  pipe_failed(
-      Status(Code::unreachable, context_.describe(peer()) + " did not open its connection in time", peer()));
-}
-
-void Channel::open() {
-  stage_ = Stage::open;
+void Channel::pipe_opened() {
   context_.channels.open.push_back(this);
   write();
 }
@@ -161,15 +93,11 @@ void Channel::open() {
 // The pipe's memory stays until the channel is destroyed, since a caller further up the stack may still read
 // it.
 void Channel::close_pipe() {
-  over_ = true;
-  context_.timers.cancel(*this);
-  connector_.reset();
-  link_.reset();
   if (stage_ == Stage::open) {
     pipe_->cancel_sleep();
     context_.channels.closed(*this);
   }
-  stage_ = Stage::closed;
+  close_link();
   frame_ = nullptr;
 }
 
@@ -291,7 +219,7 @@ void Channel::read_some(std::span<const std::byte> bytes) {
 }
 
 Status Channel::broke(const char* what) const {
-  return Status(Code::protocol_error, context_.describe(peer()) + " broke the protocol: " + what, peer());
+  return blame(Code::protocol_error, std::string(" broke the protocol: ") + what);
 }
 
 }  // namespace tutti::shm

@@ -3,21 +3,18 @@
 #include <array>
 #include <cerrno>
 
-#include <sys/random.h>
-
 #include "core/error_text.h"
+#include "core/random.h"
+#include "transport/meeting/crossing.h"
 
 namespace tutti::shm {
 namespace {
 
 using std::chrono::milliseconds;
 
-// The next attempt begins after this pause if too many connections wait to be accepted by the peer, or if too
-// many descriptors are under way between processes.
+// The next attempt begins after this pause if the peer still has to accept too many connections, or
+// if too many descriptors are under way between processes.
 constexpr milliseconds pause_when_full{1};
-// The peer answers `wait` while its own connection is on its way. If that connection has not arrived after
-// this pause, the next attempt begins.
-constexpr milliseconds pause_for_theirs{100};
 
 }  // namespace
 
@@ -45,8 +42,9 @@ void Connector::react(int error) {
   } else if (error == ECONNREFUSED) {
     fail(Code::peer_lost, "it does not listen any more");
   } else {
-    // Descriptors may become free again soon. But the next transport in the order of preference can wait for
-    // them just as well, so this transport gives up.
+    // This process probably lacks descriptors or memory. The lack may be over soon, but shm does not wait for
+    // that. The two ranks use the next transport in the order of preference, whose attempts continue until a
+    // deadline.
     link_.reset();
     events_.on_refused(Status(Code::resource_exhausted, error_text(error)));
   }
@@ -54,9 +52,7 @@ void Connector::react(int error) {
 
 Status Connector::make_pipe() {
   if (pipe_ != nullptr) return {};
-  if (getrandom(&proof_, sizeof proof_, 0) != sizeof proof_) {
-    return Status(Code::internal, "the system has no random numbers");
-  }
+  proof_ = random_number();
   auto made = Pipe::create(context_.options.ring, proof_);
   if (!made.ok()) return made.status();
   pipe_ = *std::move(made);
@@ -66,7 +62,9 @@ Status Connector::make_pipe() {
 void Connector::on_open(Link&) {
   const auto address = published_by(context_.peer(peer_));
   if (!address) return fail(Code::unreachable, "it has no usable shm address");
-  Note note = context_.hello(NoteKind::connect, peer_, *address);
+  Note note;
+  note.kind = NoteKind::connect;
+  context_.introduce(note, peer_, *address);
   note.bytes = context_.options.ring;
   note.proof = proof_;
   const std::array<int, 2> descriptors = {pipe_->descriptor(), context_.bell.rope()->descriptor()};
@@ -79,7 +77,7 @@ void Connector::on_note(Link&, const Note& note, std::vector<Descriptor> descrip
       return welcomed(std::move(descriptors));
     case NoteKind::wait:
       link_.reset();
-      return pause(pause_for_theirs);
+      return pause(meeting::pause_for_theirs);
     case NoteKind::refused: {
       link_.reset();
       const Status why = note.why.failure(peer_);

@@ -2,12 +2,13 @@
 
 #include <memory>
 
+#include "transport/meeting/connector_events.h"
 #include "transport/shm/link.h"
 #include "transport/shm/pipe.h"
 
 namespace tutti::shm {
 
-class ConnectorEvents;
+using ConnectorEvents = meeting::ConnectorEvents<Link, Pipe>;
 
 // A `Connector` makes a pipe, and offers it to one peer. The pipe is open once the peer has proved that it
 // can see the memory. The destructor ends the attempt.
@@ -43,19 +44,6 @@ class Connector final : public LinkEvents, public Timer {
   std::uint64_t proof_ = 0;
   std::unique_ptr<Pipe> pipe_;
   std::unique_ptr<Link> link_;  // while an attempt is under way
-};
-
-// `ConnectorEvents` is notified once, when connecting has ended. It may destroy the connector during the
-// call.
-class ConnectorEvents {
- public:
-  virtual ~ConnectorEvents() = default;
-  // Both sides have the pipe, which can ring the peer's bell.
-  virtual void on_connected(std::unique_ptr<Link> link, std::unique_ptr<Pipe> pipe) = 0;
-  // The two ranks will have no pipe. The peer knows it, or learns it when this rank connects over another
-  // transport.
-  virtual void on_refused(const Status& why) = 0;
-  virtual void on_connect_failed(const Status& why) = 0;
 };
 
 }  // namespace tutti::shm

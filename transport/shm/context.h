@@ -3,19 +3,18 @@
 #include <map>
 #include <memory>
 
-#include "core/security/guard.h"
+#include "transport/meeting/addressed_context.h"
 #include "transport/shm/address.h"
 #include "transport/shm/bell.h"
 #include "transport/shm/channels.h"
-#include "transport/shm/note.h"
 #include "transport/shm/options.h"
-#include "transport/transport_context.h"
 
 namespace tutti::shm {
 
 // A `Context` is what the parts of one shm transport share.
-struct Context : TransportContext {
-  Context(const Options& from, tutti::Transport& self) : options(from), transport(self) {}
+struct Context : meeting::AddressedContext<Address, published_by> {
+  Context(const Options& from, tutti::Transport& self)
+      : AddressedContext(security::Service::memory, from.credentials), options(from), transport(self) {}
 
   // Returns the rope with which this rank rings a peer's bell. The peer has handed over the bell as the
   // descriptor `bell_of_rank`. One rope per peer is enough: if there is one already, it is returned, and
@@ -34,32 +33,10 @@ struct Context : TransportContext {
     known = rope;
     return rope;
   }
-  // Returns the first note of a connection to the rank `to`, whose address is `theirs`.
-  Note hello(NoteKind kind, int to, const Address& theirs) const {
-    Note note;
-    note.kind = kind;
-    note.from = static_cast<std::uint32_t>(owner->rank());
-    note.to = static_cast<std::uint32_t>(to);
-    note.from_nonce = address.nonce;
-    note.to_nonce = theirs.nonce;
-    return note;
-  }
-  // Returns the limits of messages between this rank and a peer.
-  MessageLimits limits_with(int rank) const {
-    const auto theirs = published_by(peer(rank));
-    return theirs ? minimum(address.limits, theirs->limits) : address.limits;
-  }
-  security::Guard guard_to(int rank, Deadline deadline) const {
-    return security::Guard::connecting(options.credentials,
-                                       {security::Service::memory, static_cast<std::uint32_t>(owner->rank()),
-                                        static_cast<std::uint32_t>(rank)},
-                                       deadline);
-  }
 
   const Options options;
   tutti::Transport& transport;
   Bell bell;
-  Address address;  // ours, as published
   Channels channels;
   std::map<int, std::weak_ptr<const BellRope>> ropes;    // handed over by the ranks themselves
   std::map<int, std::weak_ptr<const BellRope>> hearsay;  // handed over by leaders of segments

@@ -28,8 +28,9 @@ Descriptor accept_local(int listener, int& error);
 // Sends a note. EAGAIN (the queue is full) and ETOOMANYREFS (the user has too many descriptors on their way)
 // mean that sending may succeed later.
 [[nodiscard]] int send_note(int socket, const Note& note, std::span<const int> descriptors);
-// Receives a note. EAGAIN means that there is none, EPIPE that the other side has closed, EBADMSG that the
-// packet is not a note, and EMFILE that this process has no room for the descriptors that the note carries.
+// Receives a note. EAGAIN means that there is none, EPIPE that the other side has closed, and
+// EBADMSG that the packet is not a note. EMFILE means that this process has no room for the
+// descriptors that the note carries.
 [[nodiscard]] int receive_note(int socket, Note& note, std::vector<Descriptor>& descriptors);
 
 }  // namespace tutti::shm

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include "core/flat_status.h"
+#include "transport/meeting/note_head.h"
 
 // A `Note` is one packet on a local socket.
 namespace tutti::shm {
@@ -25,18 +24,10 @@ enum class NoteKind : std::uint32_t {
 inline constexpr std::uint64_t note_magic = 0x6d687369'74747574;  // "tuttishm"
 inline constexpr std::uint32_t note_version = 1;
 
-// Both sides are on one machine, so the bytes of a note are sent unchanged. A packet is taken for a note if
-// its size, magic and version are right. The receiver checks every other field before it uses that field.
-struct Note {
-  std::uint64_t magic = note_magic;
-  std::uint32_t version = note_version;
-  NoteKind kind = NoteKind::refused;
-  // In the first note on a connection, these are the ranks and published nonces of its sender and of its
-  // receiver.
-  std::uint32_t from = 0;
-  std::uint32_t to = 0;
-  std::uint64_t from_nonce = 0;
-  std::uint64_t to_nonce = 0;
+// Both sides are on one machine, so the bytes of a note are sent unchanged. A packet counts as a
+// note if its size, magic and version are right. The receiver checks every other field before it
+// uses that field.
+struct Note : meeting::NoteHead<NoteKind, note_magic, note_version> {
   // In `share`, `key` names the wanted segment and `bytes` is its size; `member` is the index of the member
   // that asks, and `members` is the number of members. In `connect`, `bytes` is the size of each ring. In
   // `lost`, `member` is the index of the member that has died.
@@ -45,10 +36,7 @@ struct Note {
   std::uint32_t member = 0;
   std::uint32_t members = 0;
   std::uint64_t proof = 0;  // offer, connect: the receiver writes this number into the memory
-  static constexpr std::size_t longest_reason = 180;
-  FlatStatus<longest_reason> why{};  // refused, lost: the reason
-
-  bool is_ours() const { return magic == note_magic && version == note_version; }
+  meeting::Reason why{};    // refused, lost
 };
 static_assert(std::is_trivially_copyable_v<Note> && sizeof(Note) == 256);
 

@@ -95,8 +95,8 @@ class RingReader {
     lane_ = &lane;
     data_ = data;
   }
-  // Returns whether the writer has written more. It loads the writer's line, which stays in this core's cache
-  // until the writer writes.
+  // Returns whether the writer has written more. This call is cheap: the cache line that it loads stays in
+  // this core's cache until the writer writes.
   bool has_news() const { return lane_->tail.load(std::memory_order_relaxed) != head_; }
   // Prefetches the first lines of the next frame, so that they arrive together with the word that announces
   // the frame, and not after it.

@@ -10,9 +10,8 @@
 namespace tutti::shm {
 namespace {
 
-// If a member's queue is full, or too many descriptors are under way, the leader waits this long before it
-// sends the offer again. Meanwhile the members read notes, and so take notes and descriptors out of the
-// queues.
+// If a member's queue is full, or too many descriptors are under way, the leader waits this long
+// before it sends the offer again. Meanwhile the members read notes, and thereby empty the queues.
 constexpr std::chrono::milliseconds pause_while_not_taken{2};
 
 }  // namespace

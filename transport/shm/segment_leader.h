@@ -8,9 +8,9 @@
 
 namespace tutti::shm {
 
-// A `SegmentLeader` is the leader's side of sharing a segment: it waits for all members, hands the segment to
-// each, and sends `go` to all once they have proved that they have mapped it. If anything goes wrong before
-// that, it tells all members.
+// A `SegmentLeader` is the leader's side of sharing a segment. It waits for all members, and hands
+// the segment to each. It sends `go` to all members once they have proved that they have mapped the
+// segment. If anything goes wrong before that, it tells all members.
 class SegmentLeader final : public LinkEvents, public Timer {
  public:
   SegmentLeader(Context& context, SegmentEvents& events, ShareRequest& request);

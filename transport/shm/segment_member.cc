@@ -8,8 +8,9 @@
 namespace tutti::shm {
 namespace {
 
-// The next attempt begins after this pause if the leader's queue of connections is full, or if this user has
-// too many descriptors in flight (sent over sockets, but not received yet).
+// The next attempt begins after this pause if the leader's queue of connections is full. The same
+// pause follows if this user has too many descriptors in flight (sent over sockets, but not
+// received yet).
 constexpr std::chrono::milliseconds pause_when_leader_busy{1};
 // The leader has the same deadline, and tells all members the outcome. If the leader is still silent this
 // long after the deadline, a member that has mapped the segment gives up.
@@ -57,7 +58,9 @@ void SegmentMember::on_open(Link&) {
     return fail(
         Status(Code::unreachable, context_.describe(leader()) + " has no usable shm address", leader()));
   }
-  Note note = context_.hello(NoteKind::share, leader(), *address);
+  Note note;
+  note.kind = NoteKind::share;
+  context_.introduce(note, leader(), *address);
   note.key = request_.key;
   note.bytes = request_.bytes;
   note.member = static_cast<std::uint32_t>(member_);

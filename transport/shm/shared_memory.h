@@ -26,7 +26,7 @@ class SharedMemory final : public SharedSegment, public LinkEvents {
                std::unique_ptr<Segment> segment, std::vector<Member> members);
   ~SharedMemory() override;
 
-  // Ends all notifications; the memory stays. The transport calls it when it stops.
+  // Ends all notifications; the memory stays. The transport calls this function when the transport stops.
   void detach();
 
   std::span<std::byte> memory() const override;

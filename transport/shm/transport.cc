@@ -1,14 +1,13 @@
 #include "transport/shm/transport.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include <sys/epoll.h>
-#include <sys/random.h>
 
 #include <tutti/log.h>
 
+#include "core/random.h"
 #include "transport/shm/channel.h"
 #include "transport/shm/segment.h"
 
@@ -27,26 +26,17 @@ Status try_segment() {
   return Status(Code::unsupported, "two mappings of one memfd do not show the same bytes");
 }
 
-Note note_of(std::span<const std::byte> packet) {
-  Note note;
-  std::memcpy(&note, packet.data(), sizeof note);
-  return note;
-}
-
 }  // namespace
 
 Status Transport::prepare() {
-  std::array<std::uint64_t, 2> numbers;
-  if (getrandom(numbers.data(), sizeof numbers, 0) != sizeof numbers) {
-    return Status(Code::internal, "the system has no random numbers");
-  }
   if (const Status possible = try_segment(); !possible.ok()) return possible;
   if (const Status possible = context_.bell.create(); !possible.ok()) return possible;
-  context_.address = {"tutti-" + std::to_string(numbers[0]), geteuid(), numbers[1], context_.options.limits};
+  context_.address = {"tutti-" + std::to_string(random_number()), geteuid(), random_number(),
+                      context_.options.limits};
   auto socket = listen_local(context_.address.name);
   if (!socket.ok()) return socket.status();
   const meeting::ListenerOptions listening{.name = "shm",
-                                           .service = security::Service::memory,
+                                           .service = context_.service,
                                            .credentials = context_.options.credentials,
                                            .hello_limit = context_.options.handshake_timeout};
   listener_ = std::make_unique<meeting::Listener>(context_, *std::move(socket), *this, listening);
@@ -118,22 +108,11 @@ void Transport::stop() {
   context_.stop(*this);
 }
 
-// Returns whether the hello is meant for this rank, and comes from the very process that has published itself
-// as rank `hello.from`.
-bool Transport::is_peer(const Note& hello) const {
-  const auto size = static_cast<std::uint32_t>(context_.owner->size());
-  const auto rank = static_cast<std::uint32_t>(context_.owner->rank());
-  if (hello.from >= size || hello.from == rank || hello.to != rank) return false;
-  if (hello.to_nonce != context_.address.nonce) return false;
-  const auto theirs = published_by(context_.peer(static_cast<int>(hello.from)));
-  return theirs && theirs->nonce == hello.from_nonce;
-}
-
 // `read` has already checked that the packet is a note, so there is nothing left to check.
 bool Transport::begins_like_hello(std::span<const std::byte>) const { return true; }
 
 std::optional<std::uint32_t> Transport::claimed_rank(std::span<const std::byte> hello) const {
-  return note_of(hello).from;
+  return meeting::note_of<Note>(hello).from;
 }
 
 // Reads one packet, which is the whole hello.
@@ -146,13 +125,13 @@ std::size_t Transport::read(meeting::Guest& guest, std::span<std::byte> place, i
 }
 
 void Transport::on_hello(meeting::Guest guest) {
-  const Note hello = note_of(guest.hello);
+  const Note hello = meeting::note_of<Note>(guest.hello);
   auto link = std::make_unique<Link>(context_, std::move(guest.connection));
   if (const Status watched = link->start(); !watched.ok()) {
     log::debug("shm: dropped the connection of rank ", hello.from, ": ", watched.message());
-  } else if (is_peer(hello) && hello.kind == NoteKind::connect) {
+  } else if (const bool peer = context_.is_from_peer(hello); peer && hello.kind == NoteKind::connect) {
     connect(hello, std::move(guest.descriptors), std::move(link));
-  } else if (is_peer(hello) && hello.kind == NoteKind::share) {
+  } else if (peer && hello.kind == NoteKind::share) {
     requests_.on_hello(hello, std::move(guest.descriptors), std::move(link));
   } else {
     log::debug("shm: refused a connection from a process that claims to be rank ", hello.from);

@@ -30,7 +30,6 @@ class Transport final : public tutti::Transport, public meeting::Port, public Po
   void stop() override;
 
  private:
-  bool is_peer(const Note& hello) const;
   std::size_t hello_bytes() const override { return sizeof(Note); }
   bool begins_like_hello(std::span<const std::byte> bytes) const override;
   std::optional<std::uint32_t> claimed_rank(std::span<const std::byte> hello) const override;

@@ -54,7 +54,8 @@ bool is_one_block(Kind kind) {
 
 }  // namespace
 
-// The root of a broadcast has the result already. Rank 0 has no result in an exscan.
+// Two ranks write no output: the root of a broadcast has the result already, and rank 0 has no
+// result in an exscan.
 Cutting::Cutting(const Call& call, int rank, int size, std::size_t piece_bytes) {
   const auto ranks = static_cast<std::size_t>(size);
   const bool reads = has_input(call, rank);
@@ -78,7 +79,7 @@ Part Cutting::part(const Blocks& blocks, std::uint64_t piece) const {
   const std::size_t element = size_of(type_);
   const std::uint64_t first = piece * length_;
   Part part;
-  std::size_t begin = 0;  // of the block
+  std::size_t begin = 0;  // where the block begins
   for (const std::uint64_t count : blocks) {
     const std::uint64_t here = count > first ? std::min(length_, count - first) : 0;
     part.counts.push_back(here);

@@ -12,8 +12,8 @@
 
 namespace tutti::staged {
 
-// A `StagedOffload` carries out every collective on the memory of CUDA devices: the elements are copied to
-// the host, an ordinary collective runs there, and the result is copied back (docs/gpu.md).
+// A `StagedOffload` carries out every collective on the memory of CUDA devices (docs/gpu.md). It
+// copies the elements to the host, runs an ordinary collective there, and copies the result back.
 class StagedOffload final : public Offload {
  public:
   StagedOffload(const cuda::Api& api, std::size_t piece_bytes) : api_(api), piece_bytes_(piece_bytes) {}

@@ -7,9 +7,9 @@ namespace tutti::staged {
 
 // `Options` are the parameters of a staged offload.
 struct Options {
-  std::string cuda_library = {};  // of the CUDA driver; if empty, it is looked for
-  // Of each buffer, a piece of a call has at most this many bytes, or one element of each block if that is
-  // more. A multiple of 8, equal on all ranks.
+  std::string cuda_library = {};  // the file of the CUDA driver; if empty, the driver that the system finds
+  // A piece of a call has at most this many bytes of each buffer, or one element of each block if
+  // that is more. The number is a multiple of 8, and equal on all ranks.
   std::size_t piece_bytes = std::size_t{1} << 20;
 };
 

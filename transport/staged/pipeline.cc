@@ -118,7 +118,8 @@ bool Pipeline::is_copying() const {
   });
 }
 
-// A device that has failed answers every question with an error, and copies nothing any more.
+// If asking for the event fails twice, the device has failed and copies nothing any more. So the copies then
+// count as ended.
 bool Pipeline::has_copied(Slot& slot) {
   Result<bool> happened = slot.copied->happened();
   if (!happened.ok()) {
@@ -129,7 +130,7 @@ bool Pipeline::has_copied(Slot& slot) {
 }
 
 // An event is recorded even if not all copies could be enqueued, since the pipeline must know when the
-// enqueued ones are over. If recording fails twice, the device does not work any more.
+// enqueued copies have ended. If recording fails twice, the device has failed, and `has_copied` notices that.
 void Pipeline::copy(Slot& slot, const Part& part, cuda::Address buffer, std::size_t offset, bool to_device) {
   if (part.ranges.empty()) return;
   const Status enqueued = enqueue(part, buffer, slot.address + offset, to_device);
@@ -154,7 +155,8 @@ Status Pipeline::enqueue(const Part& part, cuda::Address buffer, cuda::Address h
   return {};
 }
 
-// `done` runs on the driving thread, as all functions of this class do, possibly before `issue` returns.
+// The slot's stage is set before `issue` is called, since `issue` may call `done` before it returns. `done`
+// runs on the driving thread, as all functions of this class do.
 void Pipeline::call_host(Slot& slot) {
   if (!failure_.ok()) return release(slot);
   slot.stage = Stage::calling;

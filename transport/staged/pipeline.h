@@ -17,25 +17,25 @@ namespace tutti::staged {
 struct StagedCall {
   OffloadCall* call = nullptr;
   Cutting cutting;
-  std::unique_ptr<cuda::Event> before = nullptr;  // the call begins after this event; null: at once
-  std::uint32_t number = 0;                       // the session's word has this value once the call has ended
+  std::unique_ptr<cuda::Event> before = nullptr;  // the call begins after this event, if any
+  std::uint32_t number = 0;                       // the session's word reaches this value when the call ends
   std::optional<std::uint64_t> pieces = {};       // empty until the ranks have agreed on it
-  bool asked = false;                             // the agreement on it has been started
-  std::uint64_t started = 0;                      // pieces
-  unsigned under_way = 0;                         // pieces, and the agreement
+  bool asked = false;                             // the agreement on `pieces` has been started
+  std::uint64_t started = 0;                      // pieces that have been started
+  unsigned under_way = 0;                         // pieces that have not ended; the agreement counts as one
 };
 
-// A `Pipeline` takes the pieces of calls through the host: a piece is copied into pinned memory, an ordinary
-// collective runs there, and the result is copied back. A few pieces are under way at the same time. All
-// ranks start the same pieces in the same order.
+// A `Pipeline` carries out the pieces of calls on the host. It copies a piece into pinned memory,
+// runs an ordinary collective there, and copies the result back. A few pieces are under way at the
+// same time. All ranks start the same pieces in the same order.
 //
 // Only the driving thread calls it, and the device is `Current`.
 class Pipeline {
  public:
   static constexpr std::size_t pieces_under_way = 4;
 
-  // `self` describes this rank. Of each buffer, a piece has at most `piece_bytes` bytes. `device` and `host`
-  // must outlive the pipeline.
+  // `self` describes this rank. A piece has at most `piece_bytes` bytes of each buffer. `device`
+  // and `host` must outlive the pipeline.
   static Result<std::unique_ptr<Pipeline>> create(const cuda::Device& device, HostCalls& host,
                                                   const PeerInfo& self, std::size_t piece_bytes);
 
@@ -43,18 +43,18 @@ class Pipeline {
   // Starts the next piece of a call. If the call's number of pieces is not known yet, starts the agreement on
   // that number instead.
   void start(StagedCall& call);
-  // Moves on what can move on. Returns whether anything did.
+  // Advances every piece that can advance. Returns whether any piece did.
   bool advance();
   // Returns whether a collective on the host has ended since the last `advance`.
   bool has_results() const;
   // Returns whether a copy is under way.
   bool is_copying() const;
 
-  // Returns ok, or why all calls must end. Then pieces under way end without a result.
+  // Returns ok, or why all calls must end. If it is not ok, pieces under way end without a result.
   const Status& failure() const { return failure_; }
   // Makes all calls end with an error of this rank. The other ranks get the same error.
   void fail(const Status& why);
-  // Makes all calls end with an error that all ranks know, or will hear of.
+  // Makes all calls end with an error that all ranks know, or will learn of.
   void give_up(const Status& why);
 
  private:
@@ -65,9 +65,9 @@ class Pipeline {
     cuda::Address address = 0;  // the same memory as the device sees it
     std::unique_ptr<cuda::Event> copied;
     StagedCall* call = nullptr;
-    bool agrees = false;  // on the number of pieces
+    bool agrees = false;  // this collective is the agreement on the number of pieces
     std::uint64_t piece = 0;
-    Status outcome;  // of the collective on the host
+    Status outcome;  // the outcome of the collective on the host
   };
 
   Pipeline(const cuda::Device& device, HostCalls& host, const PeerInfo& self, std::size_t piece_bytes);
@@ -93,7 +93,7 @@ class Pipeline {
   std::array<Slot, pieces_under_way> slots_;
   // Pieces are counted in the order in which they start. Piece n is in slot n modulo the number of slots.
   std::uint64_t started_ = 0;
-  std::uint64_t called_ = 0;  // their collectives have been issued
+  std::uint64_t called_ = 0;  // pieces whose collectives have been issued
   std::uint64_t ended_ = 0;
   Status failure_;
 };

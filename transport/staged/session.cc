@@ -10,10 +10,11 @@ namespace tutti::staged {
 
 namespace {
 
-// While the device works, it is asked this often whether it is done.
+// While the device works, the session polls it at this interval.
 constexpr std::chrono::microseconds poll_interval{20};
-// After a failure, streams wait this long for the copies that are still under way. A copy may itself wait for
-// such a stream, since streams share the device's queues. Then neither could ever end.
+// After a failure, streams wait this long for the copies that are still under way. A copy may
+// itself wait for such a stream, since streams share the device's queues. Without a limit, the copy
+// and the stream might wait for each other forever.
 constexpr std::chrono::seconds patience{1};
 constexpr std::size_t largest_element = 8;
 
@@ -172,8 +173,8 @@ bool Session::is_over(const StagedCall& call) const {
   return !pipeline_->failure().ok() || (call.pieces && call.started == *call.pieces);
 }
 
-// Releases the streams and removes the call before reporting it: afterwards, the `OffloadCall` may be in use
-// for another call.
+// Releases the streams and removes the call before reporting it: once the call is reported, the `OffloadCall`
+// may be in use for another call.
 bool Session::report_calls() {
   bool any = false;
   for (; !calls_.empty() && is_over(*calls_.front()); any = true) {

@@ -19,7 +19,7 @@ namespace tutti::staged {
 // in the order in which they were issued.
 class Session final : public OffloadSession {
  public:
-  // All members must call it. It blocks.
+  // Opens a session. All members must call this function, and it blocks.
   static Result<std::unique_ptr<Session>> open(const cuda::Api& api, OffloadPeers& peers,
                                                std::size_t piece_bytes);
   ~Session() override;
@@ -43,7 +43,7 @@ class Session final : public OffloadSession {
   bool move_on();
   bool start_pieces();
   bool report_calls();
-  // Releases the streams that wait for this call or an earlier one.
+  // Releases the streams that wait for call `number` or an earlier call.
   void release_streams(std::uint32_t number);
   // Releases all streams some time after a failure, even if copies are still under way.
   void lose_patience();
@@ -63,9 +63,9 @@ class Session final : public OffloadSession {
   std::uint32_t last_number_ = 0;
   // Only the driving thread uses these members.
   Calls calls_;
-  std::size_t starting_ = 0;  // the first of `calls_` whose pieces have not all been started
+  std::size_t starting_ = 0;  // index of the first of `calls_` whose pieces have not all been started
   bool watches_device_ = false;
-  Deadline patience_ = Deadline::never();  // until when streams wait for calls that have failed
+  Deadline patience_ = Deadline::never();  // the time until which streams wait for calls that have failed
 };
 
 }  // namespace tutti::staged

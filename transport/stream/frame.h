@@ -18,7 +18,7 @@ enum class FrameType : std::uint8_t {
   data = 4,     // a fragment of a large message, in order
   credit = 5,   // eager messages were claimed or discarded: `offset` units of credit may be used again
   cancel = 6,   // the sender's last frame for a message that it does not send completely
-  refuse = 7,   // the receiver wants no more of a message; the sender answers with `cancel`, unless the last
+  refuse = 7,   // the receiver wants no more of a message; the sender answers with `cancel` unless the last
                 // fragment has left
   abort = 8,    // a context has failed; the payload says why
   goodbye = 9,  // no frame follows
@@ -34,8 +34,8 @@ struct FrameHeader {
   // In `data`, this is zero if the payload follows the header. Otherwise the payload travels over the stripe
   // with this number. Payloads on a stripe arrive in the order of their headers.
   std::uint8_t stripe = 0;
-  // If true, the receiver makes its kernel acknowledge the frame as soon as the frame has been read. Until
-  // the acknowledgement, the sender's kernel may hold back later frames.
+  // If this is true, the receiver makes its kernel acknowledge the frame as soon as the frame has
+  // been read. Until the acknowledgement, the sender's kernel may hold back later frames.
   bool acknowledge = false;
   std::uint32_t payload = 0;  // eager, data, abort
   // This identifies a large message on both sides until its last fragment or `cancel`. The low half is the
@@ -58,9 +58,9 @@ struct Grant {
   std::uint64_t bytes = 0;
   RemotePlace place;
 };
-// These two convert a grant to and from the header of its frame. In the header, `message.bytes` is the length
-// of the granted part, `message.tag.sequence` the address of its place, and `message.call.count` the key of
-// its place.
+// These two functions convert a grant to and from the header of its frame. In the header, `message.bytes` is
+// the length of the granted part, `message.tag.sequence` the address of its place, and `message.call.count`
+// the key of its place.
 FrameHeader to_header(std::uint32_t id, const Grant& grant);
 Grant to_grant(const FrameHeader& header);
 
@@ -74,7 +74,7 @@ using EncodedFrameHeader = std::array<std::byte, frame_header_bytes>;
 void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> to);
 // Sets `FrameHeader::stripe` in an encoded data frame.
 void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe);
-// These set and read `FrameHeader::acknowledge` in an encoded header.
+// These functions set and read `FrameHeader::acknowledge` in an encoded header.
 void set_acknowledge(EncodedFrameHeader& header);
 bool has_acknowledge(const EncodedFrameHeader& header);
 // Decodes a header. Checks the magic number, `stripe`, `acknowledge` and every enumeration; the channel
@@ -82,8 +82,8 @@ bool has_acknowledge(const EncodedFrameHeader& header);
 bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& header);
 
 // A `PayloadRoute` says how the pipe sends a payload. With `behind_header`, the payload follows the header.
-// With `any_stripe`, a pipe that has stripes may send it over one of them instead (`set_stripe`). With
-// `remote_write`, the pipe writes it into the peer's memory, and the header follows alone.
+// With `any_stripe`, a pipe that has stripes may instead send the payload over one of them (`set_stripe`).
+// With `remote_write`, the pipe writes the payload into the peer's memory, and the header follows alone.
 enum class PayloadRoute : std::uint8_t { behind_header, any_stripe, remote_write };
 
 // An `OutgoingFrame` is a frame to be written: an encoded header, and its payload. Between two writes the

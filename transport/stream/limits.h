@@ -27,8 +27,8 @@ struct StreamLimits {
   static constexpr std::uint32_t max_abort_text = 1024;
   static constexpr std::uint32_t min_fragment = 64;
   // A payload on a stripe has at least `min_stripe_payload` bytes. On each stripe, at most `max_stripe_queue`
-  // payloads may be announced but not received yet. Together, these payloads have more bytes than the
-  // kernel's buffers can hold.
+  // payloads may be announced but not received yet. Together, that many payloads have more bytes than the
+  // kernel's buffers can hold, so a correct peer never exceeds the limit.
   static constexpr std::uint32_t min_stripe_payload = 16 * 1024;
   static constexpr std::size_t max_stripe_queue = 4096;
   // At most `max_grants` grants of a message may be open. A message uses at most `max_chunks` staging chunks.
@@ -39,8 +39,8 @@ struct StreamLimits {
   std::uint32_t credit;
   std::uint32_t fragment;
 
-  // The receiver may hold back up to half of the credit window before it returns any credit. An eager message
-  // may cost at most the other half. Otherwise it could wait for credit forever.
+  // The receiver may hold back up to half of the credit window before it returns any credit. So an eager
+  // message may cost at most the other half. Otherwise it could wait for credit forever.
   explicit StreamLimits(const MessageLimits& limits)
       : eager(limits.eager),
         credit(std::max(limits.credit, min_credit)),

@@ -19,9 +19,9 @@
 
 namespace tutti {
 
-// A `StreamReceiver` is the receiving half of a StreamChannel: it checks every frame before it acts on it,
-// and stores each payload in the receive's memory or, if there is no receive yet, in a bounded buffer. A
-// payload that no receive wants is discarded.
+// A `StreamReceiver` is the receiving half of a StreamChannel. It checks every frame before it acts on it. It
+// stores each payload in the receive's memory. If there is no receive yet, the payload is kept in a bounded
+// buffer. A payload that no receive wants is discarded.
 //
 // An operation's `done` may call back into the channel, and even close the channel. So each function calls
 // `done` last, or checks its own state again afterwards.
@@ -49,8 +49,8 @@ class StreamReceiver {
   // Permits payloads on stripes (connections beside the first one: stream_channel.h). Without this call, a
   // frame that announces such a payload breaks the protocol.
   void accept_stripes() { accepts_stripes_ = true; }
-  // These do for a payload on a stripe what `direct`, `direct_filled`, `consume` and `payload_left` do for a
-  // payload that follows its header on the first connection.
+  // These four functions handle a payload on a stripe. They correspond to `direct`, `direct_filled`,
+  // `consume` and `payload_left`, which handle a payload that follows its header.
   std::span<std::byte> stripe_direct(std::uint8_t stripe) const;
   void stripe_filled(std::uint8_t stripe, std::size_t bytes);
   std::size_t stripe_consume(std::uint8_t stripe, std::span<const std::byte> bytes);
@@ -74,8 +74,8 @@ class StreamReceiver {
   // `Granted` says for which part of a message this rank has granted memory, and where the peer may write
   // that part.
   struct Granted {
-    std::uint64_t bytes = 0;  // from the beginning of the message on
-    bool in_place = false;    // in the receive's memory, not in staging chunks
+    std::uint64_t bytes = 0;  // counted from the beginning of the message
+    bool in_place = false;    // whether in the receive's memory; otherwise in staging chunks
     std::size_t open = 0;     // the number of chunks that the peer may write into
     std::array<std::byte*, StreamLimits::max_chunks> chunks{};  // these chunks, in order
     Status why{};  // the error of a receive in the state `ending`
@@ -103,7 +103,7 @@ class StreamReceiver {
     std::size_t left = 0;
   };
 
-  static constexpr const char* does_not_read = "nothing: it does not read our control frames";
+  static constexpr const char* does_not_read = "frames, but does not read ours";
   const char* begin_eager(const FrameHeader& header);
   const char* begin_request(const FrameHeader& header);
   const char* begin_data(const FrameHeader& header);
@@ -146,7 +146,7 @@ class StreamReceiver {
   RemoteMemory* remote_ = nullptr;  // null unless the pipe writes remotely
   Staging staging_;
   EagerPool pool_;
-  std::deque<Incoming> incoming_;  // storage
+  std::deque<Incoming> incoming_;  // the memory of all messages
   Incoming* free_incoming_ = nullptr;
   std::vector<Incoming*> large_;  // large messages, by their index in the sender's table
   std::uint32_t unanswered_ = 0;

@@ -3,7 +3,8 @@
 #include "transport/stream/receiver.h"
 
 // This file receives large messages that the peer itself writes into this rank's memory
-// (docs/seams/grants.md). It grants memory to the peer, and learns from the peer what has been written there.
+// (docs/seams/grants.md). It grants memory to the peer, and learns from the peer which parts the
+// peer has written.
 namespace tutti {
 
 // Answers the announcement of a large message once the message has a receive: with grants, or with a clear.

@@ -2,14 +2,14 @@
 
 #include "transport/stream/receiver.h"
 
-// This file receives payloads on stripes (connections beside the first one). Headers on the first connection
-// announce these payloads. Several payloads of one message can be under way at once, so a message is complete
-// when all of its bytes have arrived, in whatever order.
+// This file receives payloads on stripes (connections beside the first one). Headers on the first
+// connection announce these payloads. Several payloads of one message can be under way at once, and
+// may arrive in any order. So a message is complete when all of its bytes have arrived.
 namespace tutti {
 
 const char* StreamReceiver::announce_on_stripe(Incoming& message, const FrameHeader& header) {
   left_ = 0;
-  if (!accepts_stripes_) return "data on a stripe, of which this transport has none";
+  if (!accepts_stripes_) return "data on a stripe, but this transport has no stripes";
   if (stripes_.size() < header.stripe) stripes_.resize(header.stripe);
   std::deque<StripePayload>& queue = stripes_[header.stripe - 1u];
   if (header.payload < StreamLimits::min_stripe_payload || queue.size() >= StreamLimits::max_stripe_queue) {

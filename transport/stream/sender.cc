@@ -83,7 +83,7 @@ const char* StreamSender::on_refuse(std::uint32_t id, const Status& why) {
   const bool room = control(FrameType::cancel, id, why.code());
   if (why.ok()) ++counters_.messages_sent;
   give_up(op, why, true);
-  return room ? nullptr : "nothing: it does not read our control frames";
+  return room ? nullptr : "frames, but does not read ours";
 }
 
 const char* StreamSender::on_credit(std::uint64_t units) {
@@ -237,8 +237,8 @@ void StreamSender::frame_written(OutgoingFrame& written) {
   ++counters_.frames_sent;
   counters_.bytes_sent += frame.payload.size();
   if (frame.goodbye) goodbye_ = Goodbye::written;
-  // When the last fragment has been written, earlier ones may still wait on stripes. So the message has left
-  // only when the pipe holds none of its frames.
+  // Earlier fragments may still wait on stripes when the last fragment has been written. So the
+  // message has left only when the pipe holds none of its frames.
   SendOp* op = frame.op != nullptr && frame.op->state == leaving && !in_pipe(*frame.op) ? frame.op : nullptr;
   if (op != nullptr) ++counters_.messages_sent;
   frame.copy.reset();

@@ -18,10 +18,10 @@ namespace tutti {
 
 // A `StreamSender` is the sending half of a StreamChannel: it decides which frame is sent next.
 //
-// Control frames go first. Announcements (eager messages, requests) follow in the order of `push`, as far as
-// credit and the limit of unanswered requests permit. Fragments of large messages come last, one of each
-// message in turn. After a number of announcements in a row one fragment is sent, so that a stream of small
-// messages cannot starve large ones.
+// Control frames go first. Announcements (eager messages, requests) follow in the order of `push`,
+// as far as credit and the limit of unanswered requests permit. Fragments of large messages come
+// last, one of each message in turn. One fragment is also sent after a number of announcements in a
+// row, so that small messages cannot starve large ones.
 class StreamSender {
  public:
   StreamSender(const StreamLimits& limits, ChannelCounters& counters)
@@ -35,8 +35,8 @@ class StreamSender {
   // could not be queued (see `control`).
   [[nodiscard]] bool cancel(SendOp& op, const Status& why);
 
-  // Queues a control frame: a clear, cancel or refuse. Returns false if too many control frames are waiting
-  // already: the peer does not read them.
+  // Queues a control frame: a clear, cancel or refuse. Returns false if too many control frames are waiting,
+  // which means that the peer does not read them.
   [[nodiscard]] bool control(FrameType type, std::uint32_t id, Code code = Code::ok);
   // Queues a grant. Returns false in the same case as `control`.
   [[nodiscard]] bool grant(std::uint32_t id, const Grant& grant);
@@ -47,8 +47,8 @@ class StreamSender {
   // of `StreamLimits::credit`.
   void return_credit(std::uint32_t units) { credit_owed_ += units; }
 
-  // These handle frames of the peer. They return null, or what is wrong with the frame. An answer to a
-  // message that has already ended is not an error.
+  // These functions handle frames of the peer. They return null, or what is wrong with the frame. An answer
+  // to a message that has already ended is not an error.
   const char* on_clear(std::uint32_t id);
   const char* on_grant(std::uint32_t id, const Grant& grant);
   const char* on_refuse(std::uint32_t id, const Status& why);
@@ -143,12 +143,12 @@ class StreamSender {
   std::vector<Slot> slots_;
   std::vector<std::uint16_t> free_slots_;
 
-  std::vector<Control> control_;  // consumed from control_first_ on
+  std::vector<Control> control_;  // the frames from `control_first_` on are still to be sent
   std::size_t control_first_ = 0;
   std::deque<Abort> aborts_;
   Goodbye goodbye_ = Goodbye::none;
 
-  std::deque<Frame> frames_;  // storage
+  std::deque<Frame> frames_;  // the memory of all frames
   Frame* free_frames_ = nullptr;
   IntrusiveList<Frame> in_pipe_;
 };

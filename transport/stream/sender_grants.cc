@@ -61,7 +61,7 @@ StreamSender::Frame& StreamSender::next_write(SendOp& op, Slot& slot) {
 }
 
 // Completes an operation that is in none of the lists and has no slot. If remote writes still read its
-// memory, it completes when they have ended.
+// memory, the operation completes when these writes have ended.
 void StreamSender::give_up(SendOp& op, const Status& why, bool keep_frames) {
   bool under_way = false;
   for (Frame* frame = in_pipe_.front(); frame != nullptr; frame = frame->next) {

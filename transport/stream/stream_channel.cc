@@ -19,9 +19,9 @@ struct StreamChannel::State {
   Status status;
   bool kicking = false;
   bool kick_again = false;
-  bool peer_left = false;  // its goodbye has arrived
+  bool peer_left = false;  // the peer's goodbye has arrived
   bool pipe_over = false;  // close_pipe was called
-  bool begun = false;      // frames have been taken, or have arrived
+  bool begun = false;      // the pipe has taken a frame to write, or a frame has arrived
   bool remote = false;     // write_remotely was called
   bool writes_over = false;
 
@@ -84,7 +84,7 @@ void StreamChannel::judge(bool room_for_control) {
   if (room_for_control) {
     flush();
   } else {
-    fail(violation("nothing: it does not read our control frames"));
+    fail(violation("frames, but does not read ours"));
   }
 }
 
@@ -208,8 +208,8 @@ void StreamChannel::writes_over() {
   settle();
 }
 
-// After a failure or a close, some operations must wait for remote writes. This ends these operations if the
-// writes are over.
+// After a failure or a close, some operations must wait for remote writes. This function ends these
+// operations if the writes are over.
 void StreamChannel::settle() {
   State& state = *state_;
   if (!state.settled()) return;
@@ -224,14 +224,14 @@ std::size_t StreamChannel::stripe_left(std::uint8_t stripe) const {
 }
 
 // Ends the channel after the peer's goodbye. A goodbye can overtake payloads on stripes, so the channel ends
-// only once these have arrived.
+// only once these payloads have arrived.
 void StreamChannel::end_if_peer_left() {
   if (!state_->peer_left || (state_->status.ok() && state_->receiver.expects_stripes())) return;
   end(Status(Code::aborted, owner_.peer(peer_).describe() + " has left", peer_));
 }
 
-// Sends what a received frame has made possible: clears, returned credit, and messages that were waiting for
-// the peer's clear or credit.
+// Sends what a received frame has made possible: `clear` frames, frames that return credit, and messages that
+// were waiting for the peer's `clear` or credit.
 void StreamChannel::after_receiving() {
   if (state_->status.ok() && state_->sender.has_frames()) flush();
 }

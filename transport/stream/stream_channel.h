@@ -19,8 +19,8 @@ class RemoteMemory;
 // large messages take turns. A transport's channel derives from `StreamChannel`, and only has to move frames.
 // The comments below call the derived class the pipe.
 //
-// A pipe that can write into the peer's memory calls `write_remotely`. Then large messages are answered with
-// grants in place of clears (docs/seams/grants.md).
+// A pipe that can write into the peer's memory calls `write_remotely`. In that case large messages are
+// answered with grants in place of clears (docs/seams/grants.md).
 //
 // The pipe sends each `OutgoingFrame` unchanged. When it receives, it decodes each header with `decode`
 // (frame.h), and then reads as many bytes of payload as `payload_left` says. If `decode` returns false, the
@@ -47,25 +47,26 @@ class StreamChannel : public Channel {
  protected:
   // --- the pipe implements ---
 
-  // This is called when there are frames to send, or `connect` was called. The pipe connects if necessary,
-  // and writes what it can write now. `kick` is never called from within itself. It may be called from within
-  // any of the functions below, including those for writing (if an operation's `done` sends a message). A
-  // pipe that is already writing returns at once and calls `next_frame` again later. If `status()` is not ok
-  // and there are no urgent frames, only a goodbye is left to send. If there is also no connection yet, a
-  // pipe for which connecting is expensive calls `pipe_failed(status())` instead of connecting.
+  // This function is called when there are frames to send, or when `connect` was called. The pipe connects if
+  // necessary, and writes what it can write now. `kick` is never called from within itself. It may be called
+  // from within any of the functions below, including those for writing (if an operation's `done` sends a
+  // message). A pipe that is already writing returns at once and calls `next_frame` again later. If
+  // `status()` is not ok and there are no urgent frames, only a goodbye is left to send. If in this case
+  // there is no connection yet, a pipe for which connecting is expensive calls `pipe_failed(status())`
+  // instead of connecting.
   virtual void kick() = 0;
   // Releases the pipe, since nothing more will be sent or received. It is called at most once, possibly from
   // within any of the functions below, and possibly before there is a connection. The pipe must then end its
   // loops. Frames that it holds are invalid, except those with a remote write that is under way.
-  // `~StreamChannel` does not call it, so the destructor of a derived class must release a pipe that was not
-  // closed.
+  // `~StreamChannel` does not call `close_pipe`, so the destructor of a derived class must release a pipe
+  // that was not closed.
   virtual void close_pipe() = 0;
 
   // --- the pipe calls, to send ---
 
   bool has_frames() const;
-  // Returns whether there are frames to send other than messages and the goodbye: an abort, say. Such frames
-  // are worth a connection even if `status()` is no longer ok.
+  // Returns whether there are frames to send that are neither messages nor the goodbye: an abort, say. Such
+  // frames are worth a connection even if `status()` is no longer ok.
   bool has_urgent_frames() const;
   // Returns the next frame to write, or null. It stays valid until `frame_written`. The pipe may hold several
   // frames, and must write them in order. Each call may take a fragment of a large message. So if a pipe
@@ -75,11 +76,11 @@ class StreamChannel : public Channel {
 
   // --- a pipe that can write into the peer's memory calls ---
 
-  // Announces, before the first frame, that this pipe writes remotely and that the peer's pipe does too.
-  // `next_frame` may then return frames whose `route` is `remote_write`. The pipe writes their payload to
-  // their `place`, and sends their header so that it arrives after these bytes. It calls `frame_written` only
-  // when the write no longer reads the payload, even if that is much later. `memory` must outlive the
-  // channel.
+  // Tells the channel, before the first frame, that this pipe writes remotely, and that the peer's pipe does
+  // so, too. `next_frame` may then return frames whose `route` is `remote_write`. The pipe writes their
+  // payload to their `place`, and sends their header so that it arrives after these bytes. It calls
+  // `frame_written` only when the write no longer reads the payload, even if that is much later. `memory`
+  // must outlive the channel.
   void write_remotely(RemoteMemory& memory);
   // Tells the channel that all remote writes are over: this pipe's writes have ended, and the peer's writes
   // can no longer arrive. The operations that waited for remote writes then end. The pipe calls this once,
@@ -109,9 +110,9 @@ class StreamChannel : public Channel {
   // in a header on the first connection. A channel that has stripes must call this before it reads. Without
   // this call, such a header breaks the protocol.
   void accept_stripes();
-  // These do for payloads on a stripe what the functions above do for payloads that follow their headers.
-  // Stripes are numbered from 1. The payloads on a stripe arrive in the order in which `begin_frame` saw
-  // their headers. The pipe must not read a payload before its header has arrived. A pipe without stripes
+  // These functions handle payloads on a stripe, as the functions above handle payloads that follow their
+  // headers. Stripes are numbered from 1. The payloads on a stripe arrive in the order in which `begin_frame`
+  // saw their headers. The pipe must not read a payload before its header has arrived. A pipe without stripes
   // calls none of these functions.
   std::span<std::byte> stripe_direct(std::uint8_t stripe);
   void stripe_filled(std::uint8_t stripe, std::size_t bytes);
@@ -121,9 +122,9 @@ class StreamChannel : public Channel {
   // --- the pipe calls, at the end ---
 
   // Ends the channel. The pipe calls this when it broke, was closed by the peer, or could not be made. After
-  // a goodbye of either side this is a clean end. This function calls `close_pipe`. A pipe that can no longer
-  // be written must be read to its end first: the last frames from the peer may be its goodbye, or say why it
-  // has ended.
+  // a goodbye of either side, this is a clean end. This function calls `close_pipe`. A pipe that can no
+  // longer be written must first be read to its end: the peer's last frames may be its goodbye, or may say
+  // why the peer has ended.
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }

@@ -9,6 +9,7 @@
 #include "core/error_text.h"
 #include "transport/meeting/crossing.h"
 #include "transport/tcp/address.h"
+#include "transport/tcp/socket.h"
 
 namespace tutti::tcp {
 namespace {
@@ -129,7 +130,7 @@ void Channel::on_ready(std::uint32_t events) {
 
 void Channel::write_frames() {
   // The loop below may already be on the stack: a frame that was written completes an operation, whose `done`
-  // may send another message. The loop finds that message too.
+  // may send another message. Then the loop finds that message too, so this call returns.
   if (writing_ || waits_writable_ || write_error_ != 0) return;
   writing_ = true;
   for (std::size_t budget = write_budget; open_;) {
@@ -211,13 +212,14 @@ void Channel::want_writable() {
 
 // --- coalescing ---
 //
-// A rank may send one small message after the other to a peer without waiting for anything in between (the
-// root of a broadcast, say). It then runs ahead of that peer. A TCP segment and a wake-up for each message
-// would only cost both ranks time. So the third and later messages may wait in the kernel until earlier bytes
-// are acknowledged (Nagle's algorithm). Then they leave together. Two rules prevent waits for a delayed
-// acknowledgement. First, some frames ask the peer to acknowledge them as soon as they have been read: the
-// last frame before the waiting ones, and each waiting one. Second, as soon as a caller on this rank waits
-// for anything, everything is sent at once.
+// A rank may send one small message after the other to a peer without waiting for anything in
+// between (the root of a broadcast, say). It then runs ahead of that peer. A TCP segment and a
+// wake-up for each message would only cost both ranks time. So the third and later messages may
+// wait in the kernel until earlier bytes are acknowledged (Nagle's algorithm). Then they leave
+// together. Two rules prevent waits for a delayed acknowledgement. First, some frames ask the peer
+// to acknowledge them as soon as it has read them. These are the last frame before the waiting
+// frames, and each waiting frame. Second, as soon as a caller on this rank waits for anything,
+// everything is sent at once.
 
 void Channel::count(OutgoingFrame& frame) {
   if (counted_at_ != context_.channels.polls) {
@@ -262,8 +264,8 @@ bool Channel::read_frames() {
     const std::size_t got = read_once(error, room);
     any |= got > 0;
     if (!open_) break;
-    // The socket is probably empty now. If it is not, the driver reports it again, so another system call is
-    // not needed.
+    // The socket is probably empty now. If bytes are left in it, the driver reports the socket again. So this
+    // call does not make another system call to find out.
     if (error == 0 && got < room && !pipe_.is_encrypted()) break;
     if (error == EAGAIN && write_error_ == 0) break;
     if (error == EPIPE) {

@@ -11,6 +11,8 @@
 
 #include "core/descriptor.h"
 #include "core/error_text.h"
+#include "transport/meeting/socket.h"
+#include "transport/tcp/socket.h"
 
 namespace tutti::tcp {
 namespace {
@@ -33,14 +35,14 @@ void warn_if_refused(const std::string& setting) {
 }
 
 // Returns whether the address is a loopback, private (RFC 1918, RFC 4193) or link-local address.
-bool looks_near(const asio::ip::address& address) {
+bool looks_near(const SocketAddress& address) {
   if (address.is_loopback()) return true;
-  if (address.is_v4()) {
-    const std::uint32_t bits = address.to_v4().to_uint();
+  if (address.family() == AF_INET) {
+    const std::uint32_t bits = ntohl(reinterpret_cast<const sockaddr_in*>(address.raw())->sin_addr.s_addr);
     return bits >> 24 == 10 || bits >> 20 == 0xac1 || bits >> 16 == 0xc0a8 || bits >> 16 == 0xa9fe;
   }
-  const asio::ip::address_v6 six = address.to_v6();
-  return six.is_link_local() || (six.to_bytes()[0] & 0xfe) == 0xfc;
+  const in6_addr& six = reinterpret_cast<const sockaddr_in6*>(address.raw())->sin6_addr;
+  return IN6_IS_ADDR_LINKLOCAL(&six) || (six.s6_addr[0] & 0xfe) == 0xfc;
 }
 
 std::chrono::microseconds round_trip(int descriptor) {
@@ -56,16 +58,16 @@ Congestion::Congestion(std::string setting) : setting_(std::move(setting)), syst
   if (!setting_.empty() && setting_ != "system") warn_if_refused(setting_);
 }
 
-std::string Congestion::choose(const asio::ip::address& address, bool same_host) const {
+std::string Congestion::choose(const SocketAddress& address, bool same_host) const {
   if (setting_ == "system") return {};
   if (!setting_.empty()) return setting_;
   return same_host || looks_near(address) ? "reno" : "";
 }
 
 void Congestion::settle(int descriptor, bool same_host) const {
-  const auto remote = remote_endpoint(descriptor);
+  const auto remote = meeting::remote_address(descriptor);
   if (!remote) return;
-  std::string wanted = choose(remote->address(), same_host);
+  std::string wanted = choose(*remote, same_host);
   if (setting_.empty() && !same_host && round_trip(descriptor) > near_round_trip) wanted = system_;
   if (wanted != congestion_of(descriptor)) set_congestion(descriptor, wanted);
 }

@@ -3,9 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include <asio/ip/address.hpp>
-
-#include "transport/tcp/socket.h"
+#include <tutti/address.h>
 
 namespace tutti::tcp {
 
@@ -23,7 +21,7 @@ class Congestion {
   // Returns the name of the congestion control for a socket that is about to connect to `address`, or to
   // listen there. If the name is empty, the kernel's choice stays. The name must be set before there is a
   // connection: once BBR has begun to pace, the pacing continues under any other congestion control.
-  std::string choose(const asio::ip::address& address, bool same_host) const;
+  std::string choose(const SocketAddress& address, bool same_host) const;
   // Corrects the choice for an established connection. An address that looks near can be far away, behind a
   // tunnel; the round trip of the handshake shows this.
   void settle(int descriptor, bool same_host) const;

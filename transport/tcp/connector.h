@@ -1,77 +1,57 @@
 #pragma once
 
 #include <array>
-#include <vector>
+#include <chrono>
+#include <cstdint>
+#include <optional>
 
-#include "core/backoff.h"
+#include "transport/meeting/dialer.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/context.h"
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/pipe.h"
-#include "transport/tcp/socket.h"
 
 namespace tutti::tcp {
 
 class ConnectorEvents;
 
-// A `Connector` tries to connect to one peer, address by address, round after round, until the peer answers
-// `welcome` or the deadline has passed. The destructor ends the attempts.
-//
-// A peer listens before its address is known. So if it refuses connections, it has probably ended, and the
-// attempts stop after a few rounds. If descriptors or local ports run out, the attempts continue until the
-// deadline, since a later round may succeed.
-class Connector final : public DescriptorHandler, public Timer {
+// A `Connector` tries to connect to one peer until the peer answers `welcome` or the deadline has passed. The
+// destructor ends the attempts.
+class Connector final : public DescriptorHandler, public meeting::DialerEvents {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
             ConnectorEvents& events);
   ~Connector() override;
 
-  void start();
+  void start() { dialer_.start(); }
   // Starts connecting the stripe with that number, from the address `local`.
-  void start_stripe(std::uint8_t number, const asio::ip::address& local);
+  void start_stripe(std::uint8_t number, const SocketAddress& local);
   // Returns whether an attempt is under way, so that the peer may still answer `welcome`. This is false
   // between two attempts.
-  bool in_progress() const { return phase_ != Phase::pausing; }
-
-  void on_ready(std::uint32_t events) override;
-  void on_timer() override;
+  bool in_progress() const { return dialer_.in_progress(); }
 
  private:
-  enum class Phase { pausing, connecting, proving, greeting };
+  void on_ready(std::uint32_t events) override;
+  Descriptor dial(const SocketAddress& endpoint, int& error) override;
+  security::Guard on_reached(int descriptor, Deadline limit) override;
+  void on_passed(Pipe connection) override;
+  void on_dial_failed(const Status& why) override;
 
-  void try_next();
-  void connected();
-  void prove();
-  void guard_failed();
-  void watch_for(std::uint32_t events);
-  void greet();
-  void read_answer();
+  int greet();
   void judge(Verdict verdict);
-  void attempt_failed(const asio::error_code& error);
-  void round_failed();
-  void pause(std::chrono::milliseconds delay);
-  void drop_socket();
-  void fail(Code code, const std::string& why);
+  void attempt_failed(int error);
+  void drop_pipe();
 
   Context& context_;
   const int peer_;
   const Address address_;
-  const Deadline deadline_;
-  const std::chrono::nanoseconds attempt_timeout_;
   ConnectorEvents& events_;
+  meeting::Dialer dialer_;
 
   std::uint8_t stripe_ = 0;
-  asio::ip::address local_;
-  Phase phase_ = Phase::pausing;
-  Pipe pipe_;
+  std::optional<SocketAddress> local_;  // where to connect from, if the kernel permits it
+  Pipe pipe_;                           // once the guard is passed
   bool watching_ = false;
-  std::size_t next_endpoint_ = 0;
-  std::size_t refused_in_round_ = 0;
-  int refused_rounds_ = 0;
-  std::size_t rejected_in_round_ = 0;
-  int rejected_rounds_ = 0;
-  Backoff backoff_{std::chrono::milliseconds(10), std::chrono::milliseconds(1000)};  // between rounds
-  asio::error_code last_error_;
   std::size_t have_ = 0;
   std::array<std::byte, answer_bytes> answer_{};
 };

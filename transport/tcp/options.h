@@ -1,27 +1,17 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <string>
-#include <vector>
 
 #include <tutti/credentials.h>
 
+#include "transport/meeting/listeners.h"
 #include "transport/message_limits.h"
 
 namespace tutti::tcp {
 
 // `Options` configure a tcp transport.
-struct Options {
-  // The transport has one listener at each of these numeric addresses. Peers try them in this order.
-  std::vector<std::string> bind = {"127.0.0.1"};
-  // These addresses are published in place of those in `bind`, if peers must use others (because of NAT, or a
-  // service's name). They may be names, which are resolved when the transport is made. The first one stands
-  // for the first listener, and so on.
-  std::vector<std::string> advertise = {};
-  // Listeners choose a port from this range. Zero means any port.
-  std::uint16_t first_port = 0;
-  std::uint16_t last_port = 0;
+struct Options : meeting::ListenPlaces {
   // This is the size in bytes of the kernel's buffer for each direction of a connection. Zero leaves the size
   // to the kernel, which adapts it.
   int socket_buffer = 0;

@@ -27,10 +27,10 @@ void OutgoingStripe::close() {
 }
 
 void OutgoingStripe::connect(const Address& address, std::chrono::nanoseconds timeout) {
-  const std::vector<Endpoint>& ours = context_.address.endpoints;
+  const meeting::Endpoints& ours = context_.address.endpoints;
   Address one{{address.endpoints[number_ % address.endpoints.size()]}, address.nonce};
   connector_ = std::make_unique<Connector>(context_, peer_, std::move(one), timeout, *this);
-  connector_->start_stripe(number_, ours[number_ % ours.size()].address());
+  connector_->start_stripe(number_, ours[number_ % ours.size()]);
 }
 
 void OutgoingStripe::on_connected(Pipe pipe) {

@@ -4,12 +4,11 @@
 #include <optional>
 #include <utility>
 
-#include <asio/io_context.hpp>
-#include <sys/random.h>
-
 #include <tutti/log.h>
 
+#include "core/random.h"
 #include "transport/tcp/channel.h"
+#include "transport/tcp/socket.h"
 
 namespace tutti::tcp {
 namespace {
@@ -18,102 +17,38 @@ namespace {
 // many polls take a few hundred microseconds.
 constexpr unsigned misses_until_idle = 1000;
 
-bool all_loopback(const std::vector<Endpoint>& endpoints) {
-  return std::all_of(endpoints.begin(), endpoints.end(),
-                     [](const Endpoint& endpoint) { return endpoint.address().is_loopback(); });
-}
-
-Result<std::uint64_t> random_number() {
-  std::uint64_t number = 0;
-  if (getrandom(&number, sizeof number, 0) == sizeof number) return number;
-  return Status(Code::internal, "tcp: the system has no random numbers");
-}
-
-// Returns the address that `host` stands for. Peers use it instead of the address that a listener is bound
-// to. This may ask a name server, so it is called only when the transport is made.
-Result<asio::ip::address> resolve(const std::string& host) {
-  asio::error_code error;
-  const asio::ip::address address = asio::ip::make_address(host, error);
-  if (!error) return address;
-  asio::io_context io;
-  const auto results = asio::ip::tcp::resolver(io).resolve(host, "", error);
-  if (!error && !results.empty()) return results.begin()->endpoint().address();
-  return Status(Code::invalid_argument, "tcp: the advertised address " + host +
-                                            " is neither an address nor a name: " + error.message());
-}
-
 }  // namespace
 
 Transport::~Transport() = default;
 
 Status Transport::listen() {
   const Options& options = context_.options;
-  if (options.last_port != 0 && options.last_port < options.first_port) {
-    return Status(Code::invalid_argument, "tcp: the port range " + std::to_string(options.first_port) + "-" +
-                                              std::to_string(options.last_port) + " is empty");
-  }
-  const auto nonce = random_number();
-  if (!nonce.ok()) return nonce.status();
-  context_.address.nonce = *nonce;
+  context_.address.nonce = random_number();
   context_.address.limits = options.limits;
-  if (options.bind.empty()) return Status(Code::invalid_argument, "tcp: no address to listen on");
-  for (std::size_t i = 0; i < options.bind.size(); ++i) {
-    const bool advertised = i < options.advertise.size();
-    const Status listening = listen_on(options.bind[i], advertised ? options.advertise[i] : std::string());
-    if (!listening.ok()) return listening;
-  }
-  return Status();
+  const auto prepare = [this](int descriptor, const SocketAddress& address) {
+    set_buffers(descriptor, context_.options.socket_buffer);
+    set_congestion(descriptor, context_.congestion.choose(address, false));
+  };
+  const Status listening = listeners_.open(context_, *this, options,
+                                           {.name = "tcp",
+                                            .service = context_.service,
+                                            .credentials = options.credentials,
+                                            .hello_limit = options.handshake_timeout},
+                                           prepare);
+  context_.address.endpoints = listeners_.endpoints();
+  return listening;
 }
 
-Status Transport::listen_on(const std::string& bind_address, const std::string& advertise_address) {
-  const Options& options = context_.options;
-  asio::error_code error;
-  const asio::ip::address address = asio::ip::make_address(bind_address, error);
-  if (error) return Status(Code::invalid_argument, "tcp: not an address to listen on: " + bind_address);
-  const SocketSetup setup{options.socket_buffer, context_.congestion.choose(address, false)};
-  auto socket = tcp::listen(address, options.first_port, options.last_port, setup);
-  if (!socket.ok()) return socket.status();
-  Endpoint endpoint = local_endpoint(socket->get()).value_or(Endpoint());
-  const meeting::ListenerOptions listening{.name = "tcp",
-                                           .service = security::Service::data,
-                                           .credentials = options.credentials,
-                                           .hello_limit = options.handshake_timeout};
-  listeners_.push_back(std::make_unique<meeting::Listener>(context_, *std::move(socket), *this, listening));
-  if (!advertise_address.empty()) {
-    const auto instead = resolve(advertise_address);
-    if (!instead.ok()) return instead.status();
-    endpoint.address(*instead);
-  }
-  if (endpoint.address().is_unspecified()) {
-    return Status(Code::invalid_argument,
-                  "tcp: listening on " + bind_address +
-                      " needs an address to advertise, since peers cannot use that one");
-  }
-  context_.address.endpoints.push_back(endpoint);
-  return Status();
-}
-
-// Both ranks get the same answer, since the condition covers the addresses of both.
 Status Transport::can_reach(const PeerInfo& peer) const {
-  const auto address = published_by(peer);
-  if (!address) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);
-  if (context_.owner == nullptr || peer.shares_network_with(context_.peer(context_.owner->rank())))
-    return Status();
-  if (!all_loopback(address->endpoints) && !all_loopback(context_.address.endpoints)) return Status();
-  return Status(
-      Code::unreachable,
-      peer.describe() +
-          " is on another host or network namespace, and one of the two ranks has loopback addresses only",
-      peer.rank);
+  const auto theirs = published_by(peer);
+  if (!theirs) return Status(Code::unreachable, peer.describe() + " has no usable tcp address", peer.rank);
+  return context_.endpoints_reach(peer, *theirs);
 }
 
 Status Transport::start(Driver& driver, TransportOwner& owner) {
   context_.start(driver, owner, *this);
-  for (auto& listener : listeners_) {
-    const Status started = listener->start(owner.rank());
-    if (!started.ok()) return started.with_context("tcp");
-  }
-  return Status();
+  const Status started = listeners_.start(owner.rank());
+  return started.ok() ? started : started.with_context("tcp");
 }
 
 std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanoseconds connect_timeout) {
@@ -146,19 +81,15 @@ bool Transport::poll() {
 }
 
 void Transport::stop() {
-  listeners_.clear();
+  listeners_.close();
   context_.stop(*this);
 }
 
 Verdict Transport::judge(const Hello& hello) {
   if (hello.version != handshake_version) return Verdict::wrong_version;
-  const auto rank = static_cast<std::uint32_t>(context_.owner->rank());
-  const auto size = static_cast<std::uint32_t>(context_.owner->size());
-  if (hello.to != rank || hello.from >= size || hello.from == rank) return Verdict::wrong_rank;
+  if (!context_.is_for_us(hello)) return Verdict::wrong_rank;
+  if (!context_.is_from_peer(hello)) return Verdict::stranger;
   const int from = static_cast<int>(hello.from);
-  const auto theirs = published_by(context_.peer(from));
-  if (hello.to_nonce != context_.address.nonce || !theirs || hello.from_nonce != theirs->nonce)
-    return Verdict::stranger;
   if (hello.stripe == 0 && context_.owner->on_incoming(from, *this) == nullptr) return Verdict::gone;
   const Channel* const channel = context_.channels.by_peer.find(from);
   if (channel == nullptr) return Verdict::gone;

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "transport/meeting/listener.h"
+#include "transport/meeting/listeners.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/context.h"
 #include "transport/tcp/handshake.h"
@@ -28,7 +27,6 @@ class Transport final : public tutti::Transport, public meeting::Port, public Po
   void stop() override;
 
  private:
-  Status listen_on(const std::string& bind_address, const std::string& advertise_address);
   Verdict judge(const Hello& hello);
   std::size_t hello_bytes() const override { return tcp::hello_bytes; }
   bool begins_like_hello(std::span<const std::byte> bytes) const override;
@@ -39,7 +37,7 @@ class Transport final : public tutti::Transport, public meeting::Port, public Po
   Deadline next_deadline() const override { return context_.timers.next(); }
 
   Context context_;
-  std::vector<std::unique_ptr<meeting::Listener>> listeners_;
+  meeting::Listeners listeners_;
 };
 
 }  // namespace tutti::tcp

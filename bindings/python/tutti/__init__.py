@@ -1,5 +1,5 @@
-"""tutti lets a group of processes compute together. The same program is started several times; each process calls
-`init`, which returns when all have arrived:
+"""tutti lets a group of processes compute together. The same program is started several times. Each
+process calls `init`, which returns when all processes have arrived:
 
     import numpy, tutti
     comm = tutti.init()
@@ -76,17 +76,19 @@ def init(
     *,
     transports: Sequence[str] = (),
 ) -> Communicator:
-    """Meets the other processes and returns the communicator of all of them; blocks until all have arrived.
+    """Meets the other processes and returns the communicator of all of them. Blocks until all have
+    arrived.
 
-    `url` is "tcp://host:port", "file:///path" or "env://". The first two may carry ?rank=0&world_size=2 in place of
-    the arguments `rank` and `world_size`. Values that are not given are taken from environment variables, which
-    `tutti run`, torchrun, Open MPI, MPICH, Slurm and Kubernetes set. Without any of these, the world is this process
-    alone.
+    `url` is "tcp://host:port", "file:///path", "mpi://" or "env://". The first two may carry
+    ?rank=0&world_size=2 in place of the arguments `rank` and `world_size`. Missing values are taken
+    from environment variables, which `tutti run`, torchrun, Open MPI, MPICH, Slurm and Kubernetes
+    set. If there are no such variables, the world consists of this process alone.
 
-    `timeout` limits the wait for the other processes, in seconds. When it expires, a TimeoutError names the ranks
-    that have not arrived. `transports` lists the transports to use ("shm", "tcp"), in order of preference. "auto"
-    alone means all that work here. If the list is empty, TUTTI_TRANSPORTS decides. If that is not set either, all that
-    work here are used.
+    `timeout` limits the wait for the other processes, in seconds. If they do not arrive in time, a
+    TimeoutError names the missing ranks. `transports` lists the transports to use ("shm", "tcp"), in order
+    of preference. "auto" alone means all transports that work here. If the list is empty,
+    TUTTI_TRANSPORTS decides. If that variable is not set either, all transports that work here are
+    used.
     """
     global _world
     _load_nccl()
@@ -95,8 +97,9 @@ def init(
     return communicator
 
 
-# The Python packages nvidia-nccl-cu12 and nvidia-nccl-cu13 keep their library where the system's loader does not look.
-# `init` finds it if the process has loaded it.
+# This loads the library of the Python packages nvidia-nccl-cu12 and nvidia-nccl-cu13. The system's
+# loader does not look in their folder, but `init` finds a library that the process has already
+# loaded.
 def _load_nccl() -> None:
     if "TUTTI_NCCL_LIBRARY" in _os.environ:
         return
@@ -105,7 +108,7 @@ def _load_nccl() -> None:
         package = _find_spec("nvidia.nccl")
         for folder in package.submodule_search_locations or () if package is not None else ():
             _ctypes.CDLL(_os.path.join(folder, "lib", "libnccl.so.2"))
-    except (ImportError, OSError):  # there is no driver, or no such package
+    except (ImportError, OSError):  # there is no driver or no such package
         pass
 
 
@@ -127,7 +130,7 @@ def get_world_size() -> int:
 
 
 class Send(NamedTuple):
-    """A `Send` is a transfer of `Communicator.batch`. It sends `array` to rank `peer`."""
+    """A `Send` describes a transfer for `Communicator.batch`. It sends `array` to rank `peer`."""
 
     array: Any
     peer: int
@@ -139,7 +142,7 @@ class Send(NamedTuple):
 
 
 class Recv(NamedTuple):
-    """A `Recv` is a transfer of `Communicator.batch`. It receives into `array` from rank `peer`, or from any rank."""
+    """A `Recv` describes a transfer for `Communicator.batch`. It receives into `array` from rank `peer`, or from any rank."""
 
     array: Any
     peer: int = ANY_RANK
@@ -163,12 +166,13 @@ def get_library() -> str:
 
 
 def _settle(future: "_asyncio.Future[None]") -> None:
-    if not future.done():  # it may have been cancelled
+    if not future.done():  # the future may have been cancelled
         future.set_result(None)
 
 
 def _await(work: Work):
-    """Implements `await work` for asyncio. The event loop keeps running; the library's own thread makes progress."""
+    """Implements `await work` for asyncio. The event loop keeps running, because the library's own
+    thread makes progress."""
     if not work.done():
         loop = _asyncio.get_running_loop()
         future = loop.create_future()
@@ -189,7 +193,8 @@ def _close(communicator: Communicator, *_exception: Any) -> None:
 Work.__await__ = _await
 Communicator.__enter__ = lambda communicator: communicator
 Communicator.__exit__ = _close
-# When a program ends, its communicators are closed, so that the other ranks learn that it left and did not die.
+# The communicators are closed when the program ends. So the other ranks learn that this rank left
+# and did not die.
 _atexit.register(_core.close_all)
 
-from .gradients import GradientReducer  # noqa: E402  (needs what is above)
+from .gradients import GradientReducer  # noqa: E402 (needs the names above)

@@ -1,6 +1,6 @@
-"""`python -m tutti rank` and `python -m tutti world_size` print this process's place among the ranks, for shell
-scripts. All other arguments are passed to the command `tutti`, which is part of the package:
-`python -m tutti run -n 4 ...`."""
+"""`python -m tutti rank` and `python -m tutti world_size` print this process's rank and the number
+of ranks, for shell scripts. All other arguments are passed to the command `tutti`, which is part of
+the package: `python -m tutti run -n 4 ...`."""
 
 import os
 import sys

@@ -1,5 +1,6 @@
-"""This module has one exception class for each error code. All derive from `tutti.Error`. If Python has a class with the
-same meaning, the exception derives from that class, too: `except TimeoutError` catches a `tutti.TimeoutError`."""
+"""This module has one exception class for each error code. All derive from `tutti.Error`. An
+exception also derives from Python's class with the same meaning, if there is one. For example,
+`except TimeoutError` catches a `tutti.TimeoutError`."""
 
 import builtins
 from typing import Optional
@@ -26,13 +27,13 @@ class PeerLostError(Error, ConnectionError):
 
 
 class AbortedError(Error):
-    """A rank called `abort`, has left, or has failed in the function of a user's operation."""
+    """A rank called `abort` or left, a user-defined operation failed, or the communicator was closed."""
 
     code = "aborted"
 
 
 class MismatchError(Error):
-    """Ranks made different calls. The message describes two of these calls."""
+    """Ranks made different calls, or a message does not fit the receive's array. The text says what differs."""
 
     code = "mismatch"
 
@@ -44,7 +45,7 @@ class UnauthenticatedError(Error, PermissionError):
 
 
 class UnreachableError(Error, ConnectionError):
-    """No transport can reach the rank."""
+    """A name, an address or a rank cannot be reached."""
 
     code = "unreachable"
 
@@ -74,7 +75,7 @@ class ProtocolError(Error):
 
 
 class InternalError(Error):
-    """There is a bug in tutti itself."""
+    """There is a bug in tutti itself, or the system failed in an unexpected way."""
 
     code = "internal"
 

@@ -11,7 +11,7 @@ Shape = Union[int, Tuple[int, ...]]
 
 
 class _Bucket:
-    """A bucket holds gradients that lie side by side in memory. One operation reduces them all."""
+    """A bucket holds gradients that are adjacent in memory. One operation reduces them all."""
 
     def __init__(self, memory: Any, members: Sequence[int]):
         self.memory = memory
@@ -20,7 +20,8 @@ class _Bucket:
 
 
 class GradientReducer:
-    """Averages (or sums) a model's gradients over all ranks, in buckets, as they become known.
+    """Averages (or sums) a model's gradients over all ranks, in buckets, as soon as they are
+    computed.
 
         reducer = tutti.GradientReducer(comm, [w.shape for w in weights], dtype="float32")
         for batch in batches:
@@ -90,7 +91,8 @@ class GradientReducer:
         return groups
 
     def ready(self, index: int) -> None:
-        """Marks the gradient `index` as complete. The program must not touch it until `wait` has returned."""
+        """Marks the gradient `index` as complete. The program must not read or write it until
+        `wait` has returned."""
         bucket = self._bucket_of[index]
         if index not in bucket.missing:
             raise ValueError(f"gradient {index} was ready already")

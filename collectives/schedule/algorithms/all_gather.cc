@@ -144,8 +144,8 @@ void ring(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning
 double ring_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const Terms terms(problem, tuning, model);
   const Blocks blocks = blocks_of(problem);
-  // If blocks differ in size, the ring takes as long as with blocks of the mean size, except that one step
-  // takes as long as it would with blocks of the largest size.
+  // With blocks of different sizes, one step takes the time of the largest block. The other steps
+  // take the time of blocks of the mean size.
   const double largest = static_cast<double>(blocks.largest()) * problem.element_size;
   const double mean = total_bytes(problem) / terms.p();
   return terms.ring(terms.p() - 1, mean, false) + terms.pipeline(1, 1, largest, false) -

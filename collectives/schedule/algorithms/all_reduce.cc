@@ -8,9 +8,10 @@
 namespace tutti {
 namespace {
 
-// `Groups` divides the ranks into contiguous groups. Their number is the largest power of k that does not
-// exceed p, so a group has at most k ranks. The first rank of each group leads it: it combines the inputs of
-// its group before the leaders exchange, and sends the result to its group afterwards.
+// `Groups` divides the ranks into contiguous groups. Their number is the largest power of k that
+// does not exceed p, so a group has at most k ranks. The first rank of each group is its leader. It
+// combines the inputs of its group before the leaders exchange. Afterwards it sends the result to
+// its group.
 struct Groups {
   Groups(int size, int radix) {
     while (count * radix <= size) count *= radix;
@@ -37,7 +38,7 @@ struct Groups {
   int larger = 0;  // groups that have one rank more
 };
 
-// Emits the steps of a rank that does not lead: its leader combines for it.
+// Emits the steps of a rank that is not a leader: the leader of its group combines its input.
 void follow(ScheduleBuilder& builder, int leader, const Slice& all_input, const Slice& all_output) {
   builder.send(leader, all_input);
   builder.recv(leader, all_output);
@@ -63,11 +64,11 @@ void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, 
   }
 }
 
-// This is recursive doubling, and for radix k > 2 recursive multiplying: Thakur, Rabenseifner, Gropp,
-// "Optimization of Collective Communication Operations in MPICH" (2005); Ruefenacht, Bull, Booth,
-// "Generalisation of recursive doubling for AllReduce" (2017). In round i, leaders whose numbers differ only
-// in digit i exchange their values. Cost: log_k p rounds of k-1 messages of n bytes; if p is not a power of
-// k, one more round before and one after.
+// This is recursive doubling, or recursive multiplying if the radix k is larger than 2. See Thakur,
+// Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH" (2005);
+// Ruefenacht, Bull, Booth, "Generalisation of recursive doubling for AllReduce" (2017). In round i,
+// leaders whose numbers differ only in digit i exchange their values. Cost: log_k p rounds of k-1
+// messages of n bytes; if p is not a power of k, one more round before and one after.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);
@@ -76,7 +77,7 @@ void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const 
   const Slice all_input = input(0, problem.count);
   const Slice all_output = output(0, problem.count);
   if (problem.rank != leader) return follow(builder, leader, all_input, all_output);
-  const int last = groups.leader(group + 1);  // one past the group
+  const int last = groups.leader(group + 1);  // one past the group's last rank
   int stages = last - leader > 1 ? 1 : 0;
   for (int stride = 1; stride < groups.count; stride *= k) ++stages;
   Alternation buffers(builder, problem, stages);
@@ -115,7 +116,7 @@ double recursive_doubling_cost(const Problem& problem, const Tuning& tuning, con
 // other half away.
 struct Halving {
   int partner;
-  Slice kept, given;  // of the output
+  Slice kept, given;  // parts of the output
 };
 
 // Emits the rounds in which the leader of `group` combines ever smaller halves of the output. The first round

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "collectives/schedule/algorithm.h"
+#include "collectives/schedule/algorithms/composition.h"
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 
@@ -128,9 +129,90 @@ double pairwise_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return path.arrival(terms.bytes()) + (terms.p() - 2) * pace;
 }
 
+// The leader of a host copies this many blocks at most. Each copy is a step of its schedule.
+constexpr int most_copies = 4096;
+
+bool leaders_suit(const Problem& problem) {
+  return several_of_both(problem) && problem.topology->most() * problem.size <= most_copies;
+}
+
+// Exchanges blocks with the leaders of all hosts. `sent` holds a row for each rank of this host: the blocks
+// that it sends to all ranks. `received` gets a row for each rank of this host: the blocks that it receives.
+void exchange_rows(ScheduleBuilder& builder, const Problem& problem, const Position& at, const Slice& sent,
+                   const Slice& received) {
+  const std::uint64_t n = problem.count;
+  const auto block = [&](const Slice& rows, int row, int column) {
+    return sub_slice(rows, (static_cast<std::uint64_t>(row) * problem.size + column) * n, n);
+  };
+  const auto scratch_for = [&](std::span<const int> there) {
+    return builder.scratch(at.local.size() * there.size() * n);
+  };
+  for (int i = 0; i < at.topology.hosts(); ++i) {
+    const int next = shifted(at.host, i, at.topology.hosts());
+    const int last = shifted(at.host, -i, at.topology.hosts());
+    const auto receivers = at.topology.members(next);
+    const auto senders = at.topology.members(last);
+    const Slice outgoing = scratch_for(receivers);
+    std::uint64_t offset = 0;
+    for (const int receiver : receivers) {
+      for (int place = 0; place < at.local_size(); ++place, offset += n)
+        builder.copy(block(sent, place, receiver), sub_slice(outgoing, offset, n));
+    }
+    Slice incoming = outgoing;
+    if (i != 0) {
+      incoming = scratch_for(senders);
+      builder.send(at.leaders[static_cast<std::size_t>(next)], outgoing);
+      builder.recv(at.leaders[static_cast<std::size_t>(last)], incoming);
+    }
+    offset = 0;
+    for (int place = 0; place < at.local_size(); ++place) {
+      for (const int sender : senders) {
+        builder.copy(sub_slice(incoming, offset, n), block(received, place, sender));
+        offset += n;
+      }
+    }
+  }
+}
+
+// Sends the input of each rank to the leader of its host. The leaders exchange these blocks, and each leader
+// sends the ranks of its host their outputs. So only one message goes from each host to each other host.
+// See Träff, Rougier, "MPI collectives and datatypes for hierarchical all-to-all communication" (2014).
+// Cost: 2 ceil(log_k q) + 1 rounds for hosts of q ranks; q^2 n bytes from each host to each other host.
+void leaders(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
+  const Position at(problem);
+  const std::uint64_t row = problem.count * static_cast<std::uint64_t>(problem.size);
+  const std::uint64_t rows = at.place == 0 ? row * at.local.size() : 0;
+  const Slice sent = builder.scratch(rows);
+  const Slice received = builder.scratch(rows);
+  {
+    const ScheduleBuilder::Part part(builder, at.local, input(0, row), sent);
+    emit_part(builder, "binomial",
+              part_of(problem, CollectiveKind::gather, at.place, at.local_size(), 0, row), tuning);
+  }
+  if (at.place == 0) exchange_rows(builder, problem, at, sent, received);
+  const ScheduleBuilder::Part part(builder, at.local, received, output(0, row));
+  emit_part(builder, "binomial", part_of(problem, CollectiveKind::scatter, at.place, at.local_size(), 0, row),
+            tuning);
+}
+
+// Each leader copies the blocks before and after the exchange. They are not in its cache, so a copy costs as
+// much per byte as a message within the host.
+double leaders_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
+  const Terms terms(problem, tuning, model);
+  const PartCosts parts(problem, tuning, model);
+  const double q = parts.local_size();
+  const double n = static_cast<double>(problem.count);
+  return parts.within(CollectiveKind::gather, "binomial", terms.p() * n) +
+         parts.between(CollectiveKind::all_to_all, "pairwise", q * q * n, 1) +
+         parts.within(CollectiveKind::scatter, "binomial", terms.p() * n) +
+         2 * q * terms.p() * terms.bytes() * model.near.beta;
+}
+
 constexpr std::array family = {
     Algorithm{70, "bruck", CollectiveKind::all_to_all, true, radix_knob, always, bruck_cost, bruck},
     Algorithm{71, "pairwise", CollectiveKind::all_to_all, true, window_knob, always, pairwise_cost, pairwise},
+    Algorithm{72, "leaders", CollectiveKind::all_to_all, true, radix_knob, leaders_suit, leaders_cost,
+              leaders},
     Algorithm{80, "pairwise", CollectiveKind::all_to_all_v, true, window_knob, always, pairwise_cost,
               pairwise_v},
 };

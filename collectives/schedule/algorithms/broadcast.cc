@@ -24,9 +24,9 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return terms.whole_tree(terms.bytes(), radix_of(tuning), false);
 }
 
-// This is the algorithm of van de Geijn, in Barnett et al., "Interprocessor collective communication library
-// (InterCom)" (1994): scatter down a binomial tree, then all-gather (circulant, see circulant.h). Cost: 2
-// ceil(log2 p) rounds, 2 (p-1)/p n bytes.
+// This is the algorithm of van de Geijn, in Barnett et al., "Interprocessor collective
+// communication library (InterCom)" (1994). It scatters the vector down a binomial tree, and then
+// runs a circulant all-gather (see circulant.h). Cost: 2 ceil(log2 p) rounds, 2 (p-1)/p n bytes.
 void scatter_all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, 2);
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);

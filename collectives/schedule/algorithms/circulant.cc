@@ -32,8 +32,8 @@ void circulant_reduce_scatter(ScheduleBuilder& builder, const Problem& problem, 
       const Slice target = span == 2 ? result : sub_slice(work, run.offset, run.count);
       builder.recv_reduce(from, sub_slice(source, run.offset, run.count), target, MessageSide::left);
     });
-    // If the number of blocks is odd, the first round neither sends nor combines one of them. Later rounds
-    // expect this block in `work`, so it is copied there.
+    // If the number of blocks is odd, the first round leaves out one of them. Later rounds expect
+    // this block in `work`, so it is copied there.
     if (span == p && span % 2 == 1) {
       const int middle = shifted(r, skip - 1, p);
       builder.copy(blocks.of(all, middle), blocks.of(work, middle));

@@ -29,6 +29,11 @@ struct Position {
   std::vector<int> leaders;  // by host
 };
 
+// Returns whether there are several hosts, and several ranks on at least one of them.
+inline bool several_of_both(const Problem& problem) {
+  return problem.topology != nullptr && problem.topology->hosts() > 1 && problem.topology->most() > 1;
+}
+
 // Returns the problem of one part of the operation: a collective of `kind` over `count` elements among `size`
 // of the ranks. `rank` and `root` are numbers among these ranks.
 Problem part_of(const Problem& problem, CollectiveKind kind, int rank, int size, int root,

@@ -18,8 +18,8 @@ struct Path {
   double gap = 0;           // port seconds per message
   double beta = 0;          // port seconds per byte, including other messages through the same port
   double core = 0;          // core seconds per message, summed over the ranks that share the core
-  double core_byte = 0;     // the same per byte moved
-  double combine_byte = 0;  // the same per byte combined
+  double core_byte = 0;     // core seconds per byte moved, summed over the same ranks
+  double combine_byte = 0;  // core seconds per byte combined, summed over the same ranks
   double gamma = 0;         // seconds per byte combined, for a rank that has a core to itself
   double handshake = 0;
   std::uint64_t eager = 0;
@@ -65,14 +65,14 @@ class Terms {
     const bool within = hosts_ == 1 || (problem_.topology->regular() && crowd_ % (2 * distance) == 0);
     return exchange(distance, within);
   }
-  // Returns the same for a caller that knows whether each pair is `within` a host.
+  // Returns the path of such an exchange for a caller that knows whether each pair is `within` a host.
   Path exchange(int distance, bool within) const { return path(!within, crowd_, distance, problem_.size, 2); }
-  // Returns the path of one round of a tree: in each range of `span` ranks, `fanout` ranks take part, one of
-  // which sends to the others.
+  // Returns the path of one round of a tree. In each range of `span` ranks, `fanout` ranks take
+  // part, and one of them sends to the others.
   Path tree(int span, int fanout) const {
     return tree(span, fanout, hosts_ == 1 || (problem_.topology->regular() && crowd_ % span == 0));
   }
-  // Returns the same for a caller that knows whether each range is `within` a host.
+  // Returns the path of such a round for a caller that knows whether each range is `within` a host.
   Path tree(int span, int fanout, bool within) const {
     const int ranges = (problem_.size + span - 1) / std::max(span, 1);
     const int active = std::min(problem_.size, ranges * fanout);
@@ -88,8 +88,8 @@ class Terms {
     return std::max(path.arrival(n) + (messages - 1) * (path.gap + n * path.beta),
                     messages * (path.core + n * path.core_byte));
   }
-  // Returns the same if each message is combined on arrival. The slower of the connection and the combining
-  // sets the pace.
+  // Returns the seconds of a `burst` in which each message is combined on arrival. The slower of the
+  // connection and the combining sets the pace.
   double reducing_burst(double messages, double n, const Path& path) const {
     if (messages <= 0) return 0;
     const double pace = std::max(path.gap + n * path.beta, path.gamma * n);
@@ -151,8 +151,8 @@ class Terms {
     }
     return seconds;
   }
-  // Returns the seconds to move a vector of n bytes down or up a binomial tree, in which each level moves
-  // half as much as the level above it.
+  // Returns the seconds to move a vector of n bytes down or up a binomial tree. Each level of the
+  // tree moves half as much as the level above it.
   double halving_tree(double n) const {
     double seconds = 0;
     for (int ranks = problem_.size; ranks > 1; ranks = (ranks + 1) / 2) {
@@ -164,7 +164,8 @@ class Terms {
 
  private:
   // Returns how many ranks share a core if `active` ranks of the problem work at the same time: at least 1.
-  // The problem may be that of one host. Then the other hosts of the machine solve problems of their own.
+  // The problem may be the part of a single host. In that case the other hosts of the machine work on their
+  // own parts at the same time.
   double share(int active) const {
     if (model_.cores == 0) return 1;
     const double machine = static_cast<double>(crowd_) * model_.hosts_per_machine;

@@ -19,8 +19,8 @@ Slice own_side(std::uint64_t count) {
   return gathers<flow> ? input(0, count) : output(0, count);
 }
 
-// Emits the one message between this rank and `peer`, as a send or as a receive. If `towards_root`, the peer
-// is this rank's parent (or the root itself); otherwise it is a child.
+// Emits the one message between this rank and `peer`, as a send or as a receive. If `towards_root`
+// is true, the peer is this rank's parent (or the root itself); otherwise it is a child.
 template <Flow flow>
 void message(ScheduleBuilder& builder, int peer, const Slice& slice, bool towards_root) {
   if (gathers<flow> == towards_root) {
@@ -30,9 +30,9 @@ void message(ScheduleBuilder& builder, int peer, const Slice& slice, bool toward
   }
 }
 
-// Moves blocks along a binomial tree (a k-nomial tree if the radix k is larger than 2). Whatever the root,
-// each subtree is a contiguous range of ranks, so no data needs to be rotated (see tree.h). Cost: ceil(log_k
-// p) rounds of k-1 messages; (p-1) n bytes pass through the root.
+// Moves blocks along a binomial tree (a k-nomial tree if the radix k is larger than 2). Each
+// subtree is a contiguous range of ranks for every root, so no data needs to be rotated (see
+// tree.h). Cost: ceil(log_k p) rounds of k-1 messages; (p-1) n bytes pass through the root.
 template <Flow flow>
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));

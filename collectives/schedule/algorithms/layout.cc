@@ -60,8 +60,7 @@ Slice Slots::next(std::uint64_t count) {
 
 Alternation::Alternation(ScheduleBuilder& builder, const Problem& problem, int stages)
     : builder_(builder), count_(problem.count), left_(stages), current_(input(0, count_)) {
-  // The last stage writes to the output, the stage before it to scratch, the one before that to the output,
-  // and so on.
+  // The last stage writes to the output, the stage before it to scratch, and so on in turn.
   if (stages >= 2) spare_ = builder_.scratch(count_);
   next_ = stages % 2 == 1 ? output(0, count_) : spare_;
   if (stages == 0) {

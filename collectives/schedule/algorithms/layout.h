@@ -21,8 +21,8 @@ inline Slice sub_slice(const Slice& whole, std::uint64_t offset, std::uint64_t c
 // be negative, but not below -`size`.
 inline int shifted(int rank, int shift, int size) { return (rank + shift + size) % size; }
 
-// Returns the k of k-nomial patterns. It is at least 2. It is at most 64, so that its product with the number
-// of ranks fits into an int.
+// Returns the k of k-nomial patterns. It is at least 2, and at most 64. So its product with the number of
+// ranks fits into an int.
 inline int radix_of(const Tuning& tuning) {
   return static_cast<int>(std::clamp<std::uint32_t>(tuning.radix, 2, 64));
 }
@@ -40,8 +40,8 @@ class Blocks {
   std::uint64_t total() const { return offsets_.back(); }
   std::uint64_t largest() const;
 
-  // `whole` must hold all blocks. The first function returns block i of it, the second the blocks [first,
-  // last).
+  // `whole` must hold all blocks. The first function returns block i, and the second returns the
+  // blocks [first, last).
   Slice of(const Slice& whole, int i) const { return sub_slice(whole, offset(i), count(i)); }
   Slice of(const Slice& whole, int first, int last) const {
     return sub_slice(whole, offset(first), offset(last) - offset(first));

@@ -8,9 +8,10 @@
 namespace tutti {
 namespace {
 
-// Sends the vectors up a binomial tree (a k-nomial tree if the radix k is larger than 2). Whatever the root,
-// each subtree is a contiguous range of ranks, so operands are always combined in rank order (see tree.h).
-// Cost: ceil(log_k p) rounds of k-1 messages; each message has n bytes, which are combined.
+// Sends the vectors up a binomial tree (a k-nomial tree if the radix k is larger than 2). Each
+// subtree is a contiguous range of ranks for every root, so operands are always combined in rank
+// order (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages; each message has n bytes, which
+// are combined.
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
   Slice value = input(0, problem.count);
@@ -34,8 +35,8 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
 }
 
 // This is the algorithm of Rabenseifner, "Optimization of Collective Reduction Operations" (2004):
-// reduce-scatter (circulant, see circulant.h), then gather up a binomial tree. Cost: 2 ceil(log2 p) rounds, 2
-// (p-1)/p n bytes, half of which are combined.
+// a circulant reduce-scatter (see circulant.h), then a gather up a binomial tree. Cost: 2 ceil(log2
+// p) rounds, 2 (p-1)/p n bytes, half of which are combined.
 void reduce_scatter_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, 2);
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
@@ -55,12 +56,12 @@ double reduce_scatter_gather_cost(const Problem& problem, const Tuning& tuning, 
 // Sends partial results from rank to rank in segments, and each rank combines its own input with them. If the
 // operation commutes, there is one chain, which goes through all ranks and ends at the root. Otherwise two
 // chains keep rank order: one leads from the first rank up to the root, the other from the last rank down to
-// it. Cost: p-1 hops of one segment, then n bytes at full speed (2n if both ends send to the root).
+// it. Cost: at most p-1 hops of one segment, then n bytes at full speed (2n if there are two chains).
 void chain(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
-  int from_left = -1;   // the rank whose partial result stands on the left of this rank's operand
-  int from_right = -1;  // likewise on the right
+  int from_left = -1;   // the rank whose partial result is combined on the left of this rank's operand
+  int from_right = -1;  // the rank whose partial result is combined on the right
   int to = -1;
   if (problem.commutative) {
     if (shifted(r, 1, p) != problem.root) from_right = shifted(r, 1, p);

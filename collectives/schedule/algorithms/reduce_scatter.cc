@@ -67,10 +67,10 @@ double circulant_cost(const Problem& problem, const Tuning& tuning, const CostMo
   return terms.circulant(total_bytes(problem), true);
 }
 
-// Sends every block directly to its owner. The owner starts with its own operand. Then it takes in the
-// operand of the next higher rank on the right, that of the next lower rank on the left, and so on outwards.
-// So the operands stay in rank order, and no sender has to wait for another rank. Cost: p-1 messages that
-// overlap, (p-1) n bytes, all of which are combined.
+// Sends every block directly to its owner. The owner starts with its own operand. Then it combines
+// the operand of the next higher rank on the right, then the operand of the next lower rank on the
+// left, and so on outwards. So the operands stay in rank order, and no sender has to wait for
+// another rank. Cost: p-1 messages that overlap, (p-1) n bytes, all of which are combined.
 void pairwise(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

@@ -8,8 +8,8 @@ namespace tutti {
 namespace {
 
 // This is the recursive doubling of Hillis, Steele, "Data parallel algorithms" (1986). Before the round of
-// distance d, a rank holds the combination of the d ranks up to and including itself. It sends this to the
-// rank that is d further on. Cost: ceil(log2 p) rounds of n bytes, each combined.
+// distance d, a rank holds the combination of the d ranks up to and including itself. It sends this
+// combination to the rank that is d further on. Cost: ceil(log2 p) rounds of n bytes, each combined.
 void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   int stages = 0;
@@ -35,15 +35,16 @@ double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const Co
   return seconds;
 }
 
-// In an exclusive scan, a rank keeps two combinations. The one that includes its own input is sent to other
-// ranks. The one without it is the rank's result. Rank 0 has no result, and its output is not touched. Cost:
-// ceil(log2 p) rounds of n bytes, each combined twice.
+// In an exclusive scan, a rank keeps two combinations. The rank sends the combination that includes
+// its own input to other ranks. The combination without its own input is the rank's result. Rank 0
+// has no result, and its output is not touched. Cost: ceil(log2 p) rounds of n bytes, each combined
+// twice.
 void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const int p = problem.size;
   const std::uint64_t n = problem.count;
   const Slice result = output(0, n);
-  const bool relays = r > 0 && r + 2 < p;  // a later rank needs this rank's combination, not only its input
+  const bool relays = r > 0 && r + 2 < p;  // a later rank needs more than this rank's input
   Slots arrived(builder, relays ? n : 0, 2);
   Slots held(builder, relays ? n : 0, 2);
   Slice inclusive = input(0, n);

@@ -5,14 +5,16 @@
 #include "collectives/schedule/algorithms/families.h"
 #include "collectives/schedule/algorithms/shared_rounds.h"
 
-// These collectives are for ranks that share memory. Data moves through the windows of the ranks: a rank
-// copies what others need into its own window, and the others read it from there straight into place. All but
-// the barrier are pipelines of rounds (see Rounds). The rounds are so small that the windows stay in cache.
-// So every input is read from main memory only once, and every output is written to main memory only once. In
-// the costs below, "two signals deep" means that the last rank waits for a chain of two signals.
+// These collectives are for ranks that share memory. Data moves through the windows of the ranks. A
+// rank copies the data that others need into its own window. The others read them from there
+// straight into place. All but the barrier are pipelines of rounds (see Rounds). The rounds are so
+// small that the windows stay in cache. So every input is read from main memory only once, and
+// every output is written to main memory only once. In the costs below, "two signals deep" means
+// that the last rank waits for a chain of two signals.
 //
-// All reductions combine in rank order, so operations need not commute. All ranks get the same bits: either
-// one rank computes a result and the others copy it, or all ranks compute it in the same order.
+// All reductions combine in rank order, so operations need not commute. All ranks get the same
+// bits. Either one rank computes a result and the others copy it, or all ranks compute it in the
+// same order.
 namespace tutti {
 namespace {
 
@@ -22,7 +24,7 @@ class Operands {
   Operands(const Rounds& rounds, const Problem& problem) : rounds_(rounds), problem_(problem) {}
 
   // Combines the operands of ranks [0, last) into `out`. This rank's operand is `mine`; those of the other
-  // ranks are in lane `lane` of `round`. Intermediate results are written to `spare`. It may equal `out`,
+  // ranks are in lane `lane` of `round`. Intermediate results are written to `spare`, which may equal `out`,
   // unless `out` holds the operand of a rank above 1.
   void combine(ScheduleBuilder& builder, std::uint64_t round, std::uint64_t lane, int last, const Slice& mine,
                const Slice& spare, const Slice& out) const {
@@ -46,9 +48,10 @@ class Operands {
 // Every rank writes its whole vector to its window, and combines the vectors of all ranks. Cost: one signal
 // deep, p n copied or combined.
 //
-// A rank takes its own operand from its input, since other ranks that read its lane may hold the lane's cache
-// lines. In place, that is impossible on ranks above 1: they overwrite the input with an intermediate result
-// before they need their operand. So these ranks take it from their lane.
+// A rank takes its own operand from its input, since other ranks that read its lane may hold the
+// lane's cache lines. In place, that is impossible on ranks above 1: they overwrite the input with
+// an intermediate result before they need their operand. So these ranks take their operand from
+// their lane.
 void all_reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
   const Operands operands(rounds, problem);
@@ -315,8 +318,8 @@ void barrier(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   for (const int peer : everybody(problem)) builder.await(peer, arrived);
 }
 
-// Returns whether the algorithms of this file apply: every area that they may use has room for a cache line,
-// and the collective does not use registered memory instead.
+// Returns whether the algorithms of this file apply. Every area that they may use must have room
+// for a cache line. The collective must not use registered memory instead.
 bool windows(const Problem& problem) {
   return problem.window_bytes >= static_cast<std::uint64_t>(problem.size) * 4 * 64 && !problem.registered;
 }

@@ -61,8 +61,8 @@ Slice spare_for(ScheduleBuilder& builder, const Problem& problem) {
 }
 
 // Every rank combines one slice of all inputs and writes the result to all outputs. Cost: each rank reads n/p
-// elements of each of p inputs, and writes n/p elements to each of p outputs. All ranks together
-// read and write as much as a single process that does the same reduction.
+// elements of each of p inputs, and writes n/p elements to each of p outputs. All ranks together read and
+// write no more than a single process that does the whole reduction.
 void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);
@@ -73,7 +73,7 @@ void all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
   everybody_done(builder, problem);
 }
 
-// Does the same as `all_reduce`, but only the root has an output.
+// Reduces like `all_reduce`, but only the root has an output.
 void reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const Blocks blocks = Blocks::balanced(problem.count, problem.size);
   const Slice spare = spare_for(builder, problem);

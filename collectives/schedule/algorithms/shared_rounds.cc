@@ -52,9 +52,10 @@ Slice Rounds::lane(int owner, std::uint64_t t, std::uint64_t lane, std::uint64_t
   return builder_.window(owner, (t % options_.depth * options_.lanes + lane) * unit_, count);
 }
 
-// Before iteration t, the sources must have finished iteration t - 1. The area that this rank is about to
-// write again was read in iteration t - (depth - 1), so the readers must have finished that iteration.
-// `before` is the number of signals that each rank gave before iteration 0.
+// Before iteration t, the sources must have finished iteration t - 1. This rank is about to
+// overwrite the area that the readers read in iteration t - (depth - 1). So the readers must have
+// finished that iteration. `before` is the number of signals that each rank gave before iteration
+// 0.
 void Rounds::await(std::uint64_t t, std::uint64_t rounds, std::uint32_t before, bool repeated,
                    const Ranks& sources, const Ranks& readers) const {
   const auto iteration = static_cast<std::uint32_t>(t);

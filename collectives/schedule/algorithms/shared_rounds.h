@@ -31,13 +31,14 @@ struct RoundsOptions {
   std::uint64_t count = 0;       // elements of the vector (or of the largest block)
   std::uint64_t lanes = 1;       // areas in each rank's window that a round fills
   std::uint64_t depth = 2;       // rounds whose areas are in the window at the same time
-  std::uint64_t lane_share = 1;  // a round covers this many lanes' worth of the vector
+  std::uint64_t lane_share = 1;  // a round covers as many elements as this many lanes hold
   bool repeatable = true;        // all rounds but the last have the same steps
 };
 
-// `Rounds` cuts a vector into rounds that fit the windows and runs them as a pipeline. In iteration t a rank
-// writes the areas of round t, and reads those of round t-1 (or t-2), which the others wrote in an earlier
-// iteration. Then it signals. An iteration has one wait and one signal, however many steps it has.
+// `Rounds` cuts a vector into rounds that fit the windows and runs them as a pipeline. In iteration
+// t a rank writes the areas of round t. It reads the areas of round t-1 (or t-2), which the others
+// wrote in an earlier iteration. Then it signals. An iteration has one wait and one signal, however
+// many steps it has.
 class Rounds {
  public:
   Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOptions& options);
@@ -75,8 +76,7 @@ class Rounds {
     for (std::uint64_t t = 0; t < rounds + (rounds != 0 ? lag : 0); ++t) {
       await(t, rounds, before, repeated, sources, readers);
       body(first + t);
-      // The last iteration needs no signal of its own: other ranks see that this rank has ended the
-      // operation.
+      // The last iteration needs no signal, since the other ranks see that this rank has ended the operation.
       if (repeated || t + 1 < rounds + lag) builder_.signal();
     }
   }

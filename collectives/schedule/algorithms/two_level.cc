@@ -14,10 +14,6 @@
 namespace tutti {
 namespace {
 
-bool several_of_both(const Problem& problem) {
-  return problem.topology != nullptr && problem.topology->hosts() > 1 && problem.topology->most() > 1;
-}
-
 // Returns the name of the algorithm for a part: a tree if the data is not segmented, a chain for the segments
 // of a pipeline. In a chain, every rank sends each byte at most once.
 std::string_view tree_or_chain(const Tuning& tuning) {
@@ -26,10 +22,10 @@ std::string_view tree_or_chain(const Tuning& tuning) {
 
 // --- all_reduce ---
 
-// This has three stages: the ranks of each host run a reduce-scatter, then the ranks with the same place on
-// all hosts run an all-reduce, then the ranks of each host run an all-gather. The vector is cut into
-// segments, which may be in different stages at the same time. Cost: 2 ceil(log2 q) + 2 ceil(log2 H) rounds
-// for H hosts of q ranks; 2 (H-1)/H n bytes out of each host.
+// The algorithm has three stages. First, the ranks of each host run a reduce-scatter. Next, the ranks with
+// the same place on all hosts run an all-reduce. Last, the ranks of each host run an all-gather. The vector
+// is cut into segments, which may be in different stages at the same time. Cost: 2 ceil(log2 q) + 2 ceil(log2
+// H) rounds for H hosts of q ranks; 2 (H-1)/H n bytes out of each host.
 void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const int hosts = at.topology.hosts();
@@ -149,7 +145,7 @@ Blocks host_blocks(const Problem& problem) {
   return Blocks::packed(counts);
 }
 
-// Returns whether the ranks are in order if they are listed host by host.
+// Returns whether a list of all ranks, host by host, is in the order of ranks.
 bool in_rank_order(const Topology& topology) {
   int rank = 0;
   for (int h = 0; h < topology.hosts(); ++h) {
@@ -301,8 +297,9 @@ double leaders_rooted_cost(const Problem& problem, const Tuning& tuning, const C
   return within + between + (segments - 1) * hop;
 }
 
-// Returns the cost of three parts: each rank sends its block to its leader, the leaders exchange, and each
-// leader sends all blocks to its ranks. A reduce-scatter has these parts in reverse.
+// Returns the cost of three parts. Each rank sends its block to its leader, the leaders exchange
+// blocks, and each leader sends all blocks to its ranks. A reduce-scatter has these parts in
+// reverse.
 double leaders_blocks_cost(const Problem& problem, const Tuning& tuning, const CostModel& model) {
   const PartCosts parts(problem, tuning, model);
   const bool gathers = problem.kind == CollectiveKind::all_gather;

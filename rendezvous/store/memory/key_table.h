@@ -11,8 +11,8 @@
 namespace tutti {
 
 // `KeyTable` holds the keys and values of the in-process store and of the TCP store. It has the operations of
-// `Store`, without waiting, and is not thread-safe. It is ordered and not hashed, since strangers could
-// choose keys that make a hash table slow.
+// `Store`, without waiting, and is not thread-safe. The table is ordered instead of hashed, since strangers
+// could choose keys that make a hash table slow.
 class KeyTable {
  public:
   // `max_bytes` bounds the total size of all keys and values. A change that exceeds it fails with

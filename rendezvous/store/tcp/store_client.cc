@@ -22,8 +22,8 @@ using store_wire::Stream;
 using wire::StoreRequest;
 using wire::StoreResponse;
 
-// An attempt to connect takes at most this long. So an address that does not answer leaves time for the
-// others.
+// An attempt to connect takes at most this long. So an address that does not answer leaves time for the other
+// addresses.
 constexpr milliseconds attempt_limit{3000};
 constexpr milliseconds first_retry{10};
 constexpr milliseconds longest_retry{250};
@@ -110,7 +110,7 @@ Result<std::string> Client::get(std::string_view key, Deadline deadline) {
 
 Status Client::wait(std::span<const std::string> keys, Deadline deadline) {
   // Keys that do not fit into one request are awaited in several requests. If another client deletes keys
-  // meanwhile, this can succeed although the keys never all existed at the same time.
+  // meanwhile, the wait can succeed although the keys never all existed at the same time.
   for (std::size_t first = 0; first < keys.size(); first += store_wire::max_keys_per_request) {
     const std::size_t count = std::min(store_wire::max_keys_per_request, keys.size() - first);
     StoreRequest request = request_for(StoreRequest::WAIT, keys.subspan(first, count));
@@ -185,7 +185,7 @@ Status Client::set_will(std::span<const std::string> keys, std::string_view valu
 }
 
 // Tries each address of the host once. If one of them is a loopback address that this machine lacks, the next
-// one may still work: the name service may know ::1 although IPv6 is off.
+// address may still work. For example, the name service may know ::1 although IPv6 is off.
 Result<std::shared_ptr<StoreClient>> try_all(const std::string& host, std::uint16_t port, Deadline deadline,
                                              const StoreClientOptions& options) {
   Result<std::vector<SocketAddress>> addresses = look_up(host, port, deadline, options.interrupted);

@@ -14,9 +14,9 @@ namespace tutti::tcp {
 
 // `StoreClient` is the Store at the other end of a TCP connection to a `StoreServer`.
 //
-// Its calls block, and it has no thread of its own. The connection carries one request at a time, so a call
-// that waits for a key blocks calls of other threads on the same client; those threads need a client of their
-// own. Once the connection is lost, every call fails with `peer_lost`. In a forked child, every call fails
+// Its calls block, and it has no thread. The connection carries one request at a time, so a call that waits
+// for a key blocks calls of other threads on the same client. If that matters, each thread needs its own
+// client. Once the connection is lost, every call fails with `peer_lost`. In a forked child, every call fails
 // with `unsupported`.
 class StoreClient : public Store {
  public:

@@ -12,14 +12,14 @@
 namespace tutti::store_wire {
 namespace {
 
-// Longer waits are cut to this, so that the clock's arithmetic cannot overflow.
+// Longer waits are cut to this length, so that the clock's arithmetic cannot overflow.
 constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
 
-// A response is written in pieces of this size, each with a time limit of its own.
+// A response is written in pieces of this size. Each piece has its own time limit.
 constexpr std::size_t write_step = std::size_t{1} << 20;
 
-// Requests up to this size are accepted even if large ones have used up the memory for requests. So ranks can
-// still meet, since they need no larger requests for that.
+// Requests up to this size are accepted even if larger requests have used up the memory for requests. So
+// ranks can still meet, since a meeting needs no larger requests.
 constexpr std::size_t small_request = std::size_t{64} << 10;
 // The buffer of a request up to this size is kept for the next request.
 constexpr std::size_t kept_buffer = 4096;
@@ -181,7 +181,7 @@ void StoreConnection::write(std::size_t first) {
 void StoreConnection::set_timer(std::chrono::milliseconds limit, void (StoreConnection::*action)()) {
   const std::uint64_t round = ++timer_round_;
   timer_.expires_after(limit);
-  // An expiry that was already queued when the timer was set again belongs to an earlier round, and is
+  // If an expiry was already queued when the timer was set again, it belongs to an earlier round and is
   // ignored.
   timer_.async_wait([self = shared_from_this(), round, action](asio::error_code error) {
     if (!self->is_over(error) && round == self->timer_round_) (self.get()->*action)();

@@ -28,8 +28,8 @@ struct ServerState {
   Nonce nonce = {};
   StoreService service;
   security::Refusals refusals;
-  std::size_t buffered_bytes = 0;           // of requests; `service` counts responses
-  std::atomic<std::uint64_t> requests = 0;  // that have been read; any thread may ask
+  std::size_t buffered_bytes = 0;           // the bytes of requests; `service` counts those of responses
+  std::atomic<std::uint64_t> requests = 0;  // the number of requests read so far; any thread may ask
 
   ServerState(const tcp::StoreServerOptions& server_options, const Nonce& server_nonce)
       : options(server_options), nonce(server_nonce), service(server_options.max_bytes) {}
@@ -43,7 +43,8 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
  public:
   // `Standing` says whether the server may drop the client when room is scarce. Strangers have not made a
   // valid request yet. Idle clients have no request in progress, and waiting clients have a parked request.
-  // Idle and waiting clients hold no keys and have no will. All other clients are busy, and stay.
+  // Idle and waiting clients hold no keys and have no will. All other clients are busy, and are never dropped
+  // for lack of room.
   enum class Standing { stranger, idle, waiting, busy };
   using Event = std::function<void(StoreConnection&)>;
 

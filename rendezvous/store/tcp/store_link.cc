@@ -23,8 +23,7 @@ using wire::StoreResponse;
 
 constexpr std::chrono::milliseconds answer_grace{1000};
 
-// Returns the error of a failed greeting. The code is `unreachable` unless the store will never accept this
-// client or this process was interrupted.
+// Returns the error of a failed greeting. The code is `unreachable` if a later attempt may succeed.
 Status no_store(const SocketAddress& address, const Status& why) {
   if (why.code() == Code::aborted) return why;
   if (why.code() == Code::unauthenticated || why.code() == Code::mismatch)

@@ -52,7 +52,7 @@ struct Bound {
 };
 
 // Returns advice about a port that is in use. The kernel gives the ports of a certain range to outgoing
-// connections. If this port is in that range, another program may have it by chance.
+// connections. If this port is in that range, another program may have got the port by chance.
 std::string other_port_advice(std::uint16_t port) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   unsigned first = 0, last = 0;
@@ -98,8 +98,8 @@ Result<Bound> bind_one(SocketAddress address, bool both_families) {
 
 Result<Bound> bind_port(const std::string& host, std::uint16_t port) {
   if (host.empty()) {
-    // One IPv6 socket serves both families. If its port is in use, IPv4 is not tried, and this fails. If it
-    // fails for another reason, as on a host without IPv6, IPv4 is tried.
+    // One IPv6 socket serves both families. If the port is in use, this call fails, and IPv4 is not tried. If
+    // the socket fails for another reason, as on a host without IPv6, IPv4 is tried.
     Result<Bound> all = bind_one(*parse_address("::", port), true);
     if (all.ok() || all.status().message().find("is in use") != std::string::npos) return all;
     return bind_one(*parse_address("0.0.0.0", port), false);
@@ -167,7 +167,7 @@ class StoreServer::Impl {
   ServerState state_;
   const std::size_t most_strangers_;
   const std::size_t most_clients_;
-  bool scarce_ = false;  // accepting has failed for lack of descriptors or memory; the log says so
+  bool scarce_ = false;  // accepting has failed for lack of descriptors or memory, and the log says so
   std::list<Listener> listeners_;
   struct Client {
     std::shared_ptr<StoreConnection> connection;
@@ -178,7 +178,8 @@ class StoreServer::Impl {
   };
 
   std::unordered_map<StoreConnection*, Client> clients_;
-  // There is one list for each standing. In each, the client that has had this standing longest comes first.
+  // There is one list for each standing. In each list, the client that has had this standing longest comes
+  // first.
   std::array<std::list<StoreConnection*>, 4> lists_;
   std::atomic<std::size_t> count_ = 0;
   std::thread thread_;
@@ -187,7 +188,7 @@ class StoreServer::Impl {
 void StoreServer::Impl::listen_on(Descriptor socket) {
   Listener& listener = listeners_.emplace_back(context_);
   listener.acceptor.assign(asio::ip::tcp::v4(),
-                           socket.get());  // the family only matters to calls we do not make
+                           socket.get());  // the family only matters to calls that we do not make
   static_cast<void>(socket.release());
   await_client(listener);
 }
@@ -245,8 +246,8 @@ void StoreServer::Impl::pause_accepting(Listener& listener, int why) {
 
 void StoreServer::Impl::adopt(Descriptor descriptor) {
   auto& list = list_of(Standing::stranger);
-  // The oldest stranger of the largest crowd is dropped, since it has had the most time. If it was a client
-  // that is only slow, it connects again.
+  // The oldest stranger of the largest crowd is dropped, since it has had the most time. If that stranger is
+  // only a slow client, it connects again.
   const auto crowd_of = [this](StoreConnection* known) {
     return security::Crowd{clients_.at(known).origin, known->has_begun()};
   };
@@ -272,7 +273,7 @@ void StoreServer::Impl::adopt(Descriptor descriptor) {
 
 // Drops a client that has been silent for too long, and returns whether there was one. A busy client stays. A
 // client whose standing is `waiting` waits for a key and holds none. If every rank holds keys here
-// (`ranks_hold`), such a client is no rank, and is dropped if the server is full.
+// (`ranks_hold`), such a client is not a rank, and is dropped if the server is full.
 bool StoreServer::Impl::make_room(bool full) {
   const auto now = std::chrono::steady_clock::now();
   for (const Standing standing : {Standing::stranger, Standing::idle, Standing::waiting}) {

@@ -20,8 +20,8 @@ using wire::StoreResponse;
 // Each connection may have a will, so the size of a will is limited.
 constexpr std::size_t most_will_bytes = 4096;
 
-// Counts the keys without making objects of them, since a frame full of empty keys would take many times its
-// size in memory.
+// Counts the keys without making an object for each, since the objects of a frame full of empty keys would
+// take many times the frame's size in memory.
 bool has_too_many_keys(const std::string& text) {
   google::protobuf::io::CodedInputStream input(reinterpret_cast<const std::uint8_t*>(text.data()),
                                                static_cast<int>(text.size()));
@@ -34,7 +34,7 @@ bool has_too_many_keys(const std::string& text) {
       if (!input.ReadVarint32(&length) || !input.Skip(static_cast<int>(length))) return true;
       if (tag >> 3 == StoreRequest::kKeysFieldNumber && ++keys > max_keys_per_request) return true;
     } else if ((tag & 7) != 0 || !input.ReadVarint64(&ignored)) {
-      return true;  // no field of ours has another wire type
+      return true;  // none of our fields has another wire type
     }
   }
   return !input.ConsumedEntireMessage();
@@ -145,8 +145,8 @@ void StoreService::let_go(Parked& parked) {
 }
 
 // A client that connects again repeats its will, so several connections may have the same will. The will is
-// executed only when the last of these connections ends. When a client cancels the will on one of them, it is
-// cancelled on all.
+// executed only when the last of these connections ends. When a client cancels the will on one of these
+// connections, the will is cancelled on all of them.
 Frame StoreService::handle_will(const StoreRequest& request, Parked& parked) {
   if (request.ByteSizeLong() > most_will_bytes)
     return encode(

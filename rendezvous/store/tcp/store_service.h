@@ -26,6 +26,7 @@ using Frame = std::shared_ptr<const std::string>;
 // server's thread uses it.
 class StoreService {
  public:
+  // A `Will` is what the service writes if a client's connection ends: `value`, under each of the `keys`.
   struct Will {
     std::vector<std::string> keys;  // empty if there is no will
     std::string value;
@@ -35,8 +36,9 @@ class StoreService {
     }
   };
 
-  // `Parked` is the state of a connection: its GET or WAIT that waits for missing keys, the prefix that it
-  // holds, and its will. The connection owns its `Parked`, and must pass it to `leave` before it destroys it.
+  // `Parked` is the state of a connection: its GET or WAIT that waits for missing keys, the prefix of
+  // keys that it holds, and its will. The connection owns its `Parked`, and must pass it to `leave` before it
+  // destroys it.
   struct Parked {
     std::vector<std::string> keys;
     bool wants_values = false;
@@ -54,11 +56,12 @@ class StoreService {
   // Returns the response, or null if the request has been parked in `parked`. In that case `parked.answer` is
   // called once all keys are there.
   Frame handle(const wire::StoreRequest& request, Parked& parked);
-  // Removes a request that has timed out from the queue, and returns the answer to it.
+  // Removes from the queue a request that has timed out, and returns the response to that request.
   Frame expire(Parked& parked);
   void forget(Parked& parked);
   void leave(Parked& parked);
-  // Cancels all wills. From now on connections end because the server ends, not because clients have died.
+  // Cancels all wills. From now on connections end because the server ends, and not because clients have
+  // died.
   void stop() { wills_.clear(); }
 
   // Returns the total size in bytes of all responses that are still in memory.
@@ -74,7 +77,7 @@ class StoreService {
   Frame handle_will(const wire::StoreRequest& request, Parked& parked);
   void execute_will(Parked& parked);
   Frame handle_wait(const wire::StoreRequest& request, Parked& parked);
-  // Returns true if all keys are there. Otherwise parks the request on a missing one.
+  // Returns true if all keys are there. Otherwise parks the request on a missing key.
   bool advance(Parked& parked);
   Frame values_of(const std::vector<std::string>& keys);
   void key_changed(const std::string& key);

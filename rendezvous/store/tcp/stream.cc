@@ -23,10 +23,10 @@ Status lost(const char* what, int error) {
   return Status(Code::peer_lost, std::string(what) + ": " + error_text(error));
 }
 
-// While a call waits for the other side, it checks this often whether it is interrupted. This matters only if
-// the store does not answer. During a meeting, a rank splits a long wait into a series of short requests. As
-// long as the store answers them, an interrupt takes effect between two of them, and the connection remains
-// usable.
+// While a call waits for the other side, it checks this often whether it is interrupted. This
+// matters only if the store does not answer. During a meeting, a rank splits a long wait into a
+// series of short requests. As long as the store answers, an interrupt takes effect between two
+// requests, and the connection remains usable.
 constexpr milliseconds interrupt_interval{500};
 
 int poll_milliseconds(Deadline deadline, bool interruptible) {
@@ -36,8 +36,8 @@ int poll_milliseconds(Deadline deadline, bool interruptible) {
 }
 
 // Returns whether the address is a loopback address that this host does not have. (A container or a network
-// namespace may have none.) If so, trying again does not help. EADDRNOTAVAIL may also mean that no local port
-// is free, but then the system has a route to the address.
+// namespace may lack loopback addresses.) If so, trying again does not help. EADDRNOTAVAIL may also mean that
+// no local port is free, but then the system has a route to the address.
 bool is_own_lack(const SocketAddress& address, int error) {
   return address.is_loopback() &&
          (error == ENETUNREACH || (error == EADDRNOTAVAIL && !route_source(address)));
@@ -80,7 +80,7 @@ Result<Stream> Stream::connect(const SocketAddress& address, Deadline deadline,
     getsockopt(stream.socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return cannot_connect(address, error);
   }
-  // A socket that connects to an ephemeral port of its own host may become connected to itself (simultaneous
+  // A socket that connects to an ephemeral port of this host may become connected to itself (simultaneous
   // open).
   const SocketAddress local = stream.local_address();
   if (local.port() == address.port() && local.host() == address.host())

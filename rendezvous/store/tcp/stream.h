@@ -22,16 +22,18 @@ void set_keepalive(int fd);
 
 // `Stream` is a TCP connection. Its calls block, at most until their deadlines. Only one thread at a time may
 // use it. It is close-on-exec, never raises SIGPIPE, and carries on after EINTR. After any failed call the
-// position in the stream is unknown: close it.
+// position in the stream is unknown, so the stream must be closed.
 class Stream {
  public:
   Stream() = default;
   // Takes over a connected socket that does not block.
   explicit Stream(Descriptor socket) : socket_(std::move(socket)) {}
 
-  // Connects to the address. Fails with `unreachable` and the system's reason if that is not possible, with
-  // `invalid_argument` if the address is a loopback address that this host lacks, with `resource_exhausted`
-  // if there is no descriptor, and with `aborted` if `interrupted` returns true.
+  // Connects to the address. Fails with `unreachable` and the system's reason if that is not possible. There
+  // are three other errors:
+  // - `invalid_argument`: the address is a loopback address that this host lacks.
+  // - `resource_exhausted`: there is no descriptor.
+  // - `aborted`: `interrupted` has returned true.
   static Result<Stream> connect(const SocketAddress& address, Deadline deadline,
                                 const std::function<bool()>& interrupted = {});
 
@@ -46,10 +48,11 @@ class Stream {
   bool is_open() const { return static_cast<bool>(socket_); }
   void close();
 
-  // These fail with `timeout`, `peer_lost` or `aborted`.
+  // These functions fail with `timeout`, `peer_lost` or `aborted`.
   Status send(const void* data, std::size_t bytes, Deadline deadline);
   Status receive(void* data, std::size_t bytes, Deadline deadline);
-  // Appends to `data`. Enlarges it only as the bytes arrive, and does not reserve memory for all of them.
+  // Appends `bytes` bytes to `data`. The text grows only as the bytes arrive: no memory is reserved for all
+  // of them.
   Status receive(std::string& data, std::size_t bytes, Deadline deadline);
   // Waits for at least one byte, receives all bytes that have arrived, and returns their number.
   Result<std::size_t> receive_some(std::span<std::byte> place, Deadline deadline);

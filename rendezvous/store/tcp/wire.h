@@ -7,9 +7,10 @@
 
 #include <tutti/store.h>
 
-// This file describes what a store connection carries besides the messages of store.proto: two greetings, of
-// which the client's comes first, and then the length of each message. The greetings have a fixed size, so
-// that each side recognises a stranger before it interprets anything else.
+// This file describes what a store connection carries besides the messages of store.proto. First
+// each side sends a greeting, the client before the server. Then a length precedes each message.
+// The greetings have a fixed size, so that each side recognises a stranger before it interprets
+// anything else.
 namespace tutti::store_wire {
 
 inline constexpr std::array<char, 8> magic = {'T', 'U', 'T', 'T', 'I', 'S', 'T', '\n'};
@@ -35,7 +36,8 @@ static_assert(sizeof(ServerHello) == 32);
 inline constexpr std::size_t length_bytes = 4;
 // A request with a key and two values, all of the largest size, fits into this.
 inline constexpr std::size_t max_frame_bytes = 2 * max_store_value_bytes + (std::size_t{64} << 10);
-// Buffers grow by this much as bytes arrive, whatever length was announced.
+// Buffers grow by this much as bytes arrive. The announced length does not matter, since a client
+// may announce any length.
 inline constexpr std::size_t receive_step = std::size_t{256} << 10;
 inline constexpr std::size_t max_keys_per_request = 1024;
 

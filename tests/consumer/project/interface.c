@@ -1,5 +1,5 @@
-/* Calls every function of <tutti/c.h> as programs do, in a world of one rank. If a change to tutti
- * stops this file from compiling, it breaks users' programs, and belongs in the changelog. */
+/* Calls every function of <tutti/c.h> as programs do, in a world of one rank. A change to tutti
+ * that stops this file from compiling breaks users' programs, and belongs in the changelog. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

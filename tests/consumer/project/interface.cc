@@ -1,6 +1,6 @@
-// Uses every class and function of <tutti/tutti.h> and <tutti/store.h> as programs do, in a world of one
-// rank. If a change to tutti stops this file from compiling, it breaks users' programs, and belongs in the
-// changelog.
+// Uses every class and function of <tutti/tutti.h> and <tutti/store.h> as programs do, in a world
+// of one rank. A change to tutti that stops this file from compiling breaks users' programs, and
+// belongs in the changelog.
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -176,7 +176,7 @@ void use_groups(Communicator& comm) {
   expect(part->status().code() == tutti::Code::aborted, "abort");
 }
 
-// `ClosedStore` shows that a program may derive a store of its own.
+// `ClosedStore` shows that a program can derive its own class from `Store`.
 class ClosedStore : public tutti::Store {
  public:
   tutti::Status set(std::string_view, std::string_view, tutti::Deadline) override { return closed(); }

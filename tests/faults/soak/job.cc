@@ -21,10 +21,10 @@ namespace tutti::soak {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{2};
-constexpr int patience = 150'000;  // five minutes, counted in looks at the ranks
+constexpr int patience = 150'000;  // five minutes, counted as a number of checks of the ranks
 
-// Returns the environment variables of a rank. The rank's time limits are so long that only deadlines of the
-// plan can pass, even on a slow machine.
+// Returns the environment variables of a rank. The rank's time limits are very long. So even on a
+// slow machine, only deadlines of the plan can expire.
 std::vector<std::string> environment(const Episode& episode, int rank, const std::string& store) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -82,8 +82,8 @@ bool Job::dies(int number) const {
   });
 }
 
-// Returns how long a stopped rank stays stopped, as a number of looks at it. Every stop of a rank lasts as
-// long as the longest one that the plan has for that rank.
+// Returns how long a stopped rank stays stopped, as a number of checks. Every stop of a rank lasts
+// as long as the longest planned stop of that rank.
 int Job::pause_of(int number) const {
   int longest = 0;
   for (const Round& round : episode_.rounds) {
@@ -149,7 +149,7 @@ std::string Job::watch() {
     longest_gap_ = std::max(longest_gap_, std::chrono::duration<double>(now - last).count());
     last = now;
   }
-  // This gives the other ranks a second to report how they saw the failure.
+  // This loop gives the other ranks a second to report the failure, too.
   for (int looks = 0; failed && looks < 500; ++looks) {
     for (Rank& rank : ranks_) look(rank);
     std::this_thread::sleep_for(between_looks);

@@ -11,21 +11,22 @@
 
 namespace tutti::soak {
 
-// A `Job` runs the processes of an episode. They stay in the process group of this process, so that a signal
-// to the group reaches them all.
+// A `Job` runs the processes of an episode. The processes stay in the process group of this
+// process, so that a signal to the group reaches all of them.
 class Job {
  public:
   Job(std::uint64_t seed, const Episode& episode);
-  ~Job();  // kills the processes that are left
+  ~Job();  // kills the remaining processes
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Watches the ranks until all have ended, and resumes those that were stopped. Returns an empty text if all
-  // ended as planned; otherwise, what is wrong. The time limit is a number of looks at the ranks. So it does
-  // not count time during which the ranks and this process are all stopped.
+  // Watches the ranks until all have ended, and resumes those that were stopped. Returns an empty
+  // text if all ranks ended as planned, and otherwise a description of the problem. The time limit
+  // is a number of checks of the ranks. So time in which the ranks and this process are all stopped
+  // does not count.
   std::string watch();
-  // Returns the longest time, in seconds, for which this process did not run. A long time may mean that the
-  // whole machine was suspended.
+  // Returns the longest time in seconds during which this process did not run. A long time may mean
+  // that the whole machine was suspended.
   double longest_gap() const { return longest_gap_; }
 
  private:
@@ -33,7 +34,7 @@ class Job {
     pid_t pid = -1;
     int err = -1;              // descriptor of a file in memory
     std::optional<int> ended;  // the status from `waitpid`
-    int stopped_for = 0;       // in looks
+    int stopped_for = 0;       // a number of checks
   };
   void start(Rank& rank, std::vector<std::string> words, std::vector<std::string> variables);
   bool look(Rank& rank);

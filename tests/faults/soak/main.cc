@@ -3,8 +3,8 @@
 // An episode is a job of 2 to 6 ranks. The actions and faults of each rank are drawn from the seed and
 // written to the log (stdout). The same seed gives the same log. `--plan` writes the log and runs nothing.
 //
-// If something goes wrong, stderr says what, and the exit status is 1. `--seed S --first N --episodes 1`
-// repeats episode N.
+// If there is a problem, the program describes it on stderr, and the exit status is 1. `--seed S
+// --first N --episodes 1` repeats episode N.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -26,7 +26,7 @@ struct Options {
   double seconds = 10;
   std::uint64_t seed = std::random_device{}();
   std::uint64_t first = 0;
-  std::uint64_t episodes = 0;  // zero: until `seconds` have passed
+  std::uint64_t episodes = 0;  // zero means as many as fit into `seconds`
   std::string log;
   bool plan = false;
 };
@@ -88,8 +88,8 @@ struct Totals {
   }
 };
 
-// Runs an episode. If it fails, and the whole machine was meanwhile suspended for longer than the plan's
-// deadlines, runs it again.
+// Runs an episode. Runs the episode again if it failed while the whole machine was suspended for
+// longer than the plan's deadlines.
 bool run(std::uint64_t seed, const Episode& episode, Totals& totals) {
   for (;;) {
     tutti::soak::Job job(seed, episode);

@@ -46,7 +46,7 @@ Step draw_step(Dice& dice, const std::vector<test::CollectiveCase>& cases, bool 
   return step;
 }
 
-// Draws a fault for one of the ranks that are left. Removes from `left` the ranks that the fault kills.
+// Draws a fault for one of the ranks in `left`. Removes the ranks that the fault kills from `left`.
 Fault draw_fault(Dice& dice, std::set<int>& left, std::size_t steps) {
   using Kind = Fault::Kind;
   constexpr std::array kinds = {Kind::kill, Kind::leave,    Kind::pair, Kind::abort,
@@ -100,8 +100,8 @@ Episode Episode::draw(std::uint64_t seed, std::uint64_t number) {
     Round round;
     const std::size_t steps = 2 + dice.below(6);
     round.fault = draw_fault(dice, left, steps);
-    // A rank that waits for a point-to-point message cannot tell which rank is late or makes a different
-    // call. So rounds with these faults contain only collectives.
+    // A rank that waits for a point-to-point message cannot tell which rank is late or which rank makes a
+    // different call. So rounds with these two faults contain only collectives.
     const bool only_collectives =
         round.fault.kind == Fault::Kind::late || round.fault.kind == Fault::Kind::disagree;
     while (round.steps.size() < steps) round.steps.push_back(draw_step(dice, cases, only_collectives));

@@ -7,7 +7,7 @@
 
 #include "tests/support/collective_case.h"
 
-// This file describes the plan of a soak, which is drawn from the seed before anything runs.
+// This file describes the plan of a soak, which is drawn from the seed before any process starts.
 namespace tutti::soak {
 
 struct Step {
@@ -29,40 +29,41 @@ struct Step {
 struct Fault {
   enum class Kind : std::uint8_t {
     none,
-    kill,      // SIGKILL
-    leave,     // the process ends without a goodbye
-    pair,      // SIGKILL, and another SIGKILL to rank `second` while the survivors shrink
-    abort,     // Communicator::abort, from another thread
-    late,      // makes no call; from that step on, all ranks give their operations `milliseconds`
-    disagree,  // first makes a call that no other rank makes
+    kill,   // SIGKILL
+    leave,  // the process ends without a goodbye
+    pair,   // SIGKILL, and another SIGKILL to rank `second` while the survivors shrink
+    abort,  // Communicator::abort, from another thread
+    // The rank makes no call. From this step on, all ranks use the time limit `milliseconds`.
+    late,
+    disagree,  // the rank first makes a call that no other rank makes
     stop,      // SIGSTOP, and SIGCONT `milliseconds` later
-    delay,     // makes its calls `milliseconds` late
+    delay,     // the rank makes its calls `milliseconds` late
   };
   Kind kind = Kind::none;
   int rank = 0;    // a world rank
   int second = 0;  // another world rank, only for `pair`
   std::size_t step = 0;
-  // The fault happens this long after the beginning of `step`. Rank `second` is killed this long after it
-  // begins to shrink.
+  // The fault happens this long after the beginning of `step`. Rank `second` is killed this long
+  // after it has begun to shrink.
   int microseconds = 0;
   int milliseconds = 0;  // see `Kind`
 
   bool kills() const { return kind == Kind::kill || kind == Kind::leave || kind == Kind::pair; }
-  // Returns whether the fault ends the communicator, so that the ranks must agree on a new one.
+  // Returns whether the fault ends the communicator, so that the ranks must agree on a new communicator.
   bool ends_the_communicator() const {
     return kills() || kind == Kind::abort || kind == Kind::late || kind == Kind::disagree;
   }
   std::string describe() const;
 };
 
-// `Round` ends with a barrier. If its fault ends the communicator, every rank has noticed that at the end of
-// the round.
+// A `Round` ends with a barrier. A fault may end the communicator. In that case every rank has
+// noticed the fault by the end of the round.
 struct Round {
   std::vector<Step> steps;
   Fault fault;
 };
 
-// `Episode` is one job, from its `init` on.
+// An `Episode` is the plan of one job.
 struct Episode {
   std::uint64_t number = 0;
   int size = 2;

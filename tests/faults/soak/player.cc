@@ -33,8 +33,8 @@ void expect(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
 }
 
-// Waits for all operations, and then throws the first failure. It must wait even after a failure, since the
-// operations' buffers are about to be destroyed.
+// Waits for all operations, and then throws the first failure. It must wait even after a failure,
+// since the caller destroys the operations' buffers.
 void wait_for_all(std::vector<Work>& works) {
   std::exception_ptr first;
   for (Work& work : works) {
@@ -69,7 +69,8 @@ void Player::play() {
   }
 }
 
-// Checks that all ranks are in the same round. They must be, since a failure ends the round on every rank.
+// Checks that all ranks are in the same round. (A failure ends the round on every rank, so no rank may be
+// ahead.)
 void Player::agree_on(std::size_t round) {
   const auto own = static_cast<std::int64_t>(round);
   std::int64_t furthest = own;
@@ -93,8 +94,8 @@ void Player::play(const Round& round) {
   comm_.barrier({.timeout = late ? milliseconds(fault.milliseconds) : milliseconds(0)}).wait();
 }
 
-// Carries out the fault, in a second thread. If the fault is `late`, `delay` or `disagree`, the rank waits
-// for that thread before it continues. Otherwise it continues at once.
+// `play` calls this function in a second thread. If the fault is `late`, `delay` or `disagree`, `play` waits
+// for that thread before it runs the step. Otherwise it continues at once.
 void Player::come_to(const Fault& fault) {
   std::this_thread::sleep_for(microseconds(fault.microseconds));
   switch (fault.kind) {
@@ -112,7 +113,7 @@ void Player::come_to(const Fault& fault) {
       std::vector<float> others_have_none(7777);
       try {
         comm_.all_reduce(others_have_none, ReduceOp::min).wait();
-      } catch (const Error&) {  // the next step sees the error, too
+      } catch (const Error&) {  // the next step also gets the error
       }
       return;
     }

@@ -8,12 +8,12 @@
 
 namespace tutti::soak {
 
-// A `Player` is one rank of an episode. It throws std::runtime_error if anything goes wrong, such as a wrong
+// A `Player` is one rank of an episode. It throws std::runtime_error if it finds an error, such as a wrong
 // element in a result.
 class Player {
  public:
   explicit Player(Episode episode);
-  // Runs until all rounds have been played, or this rank ends.
+  // Runs until the last round has ended, or until this rank ends.
   void play();
 
  private:
@@ -31,7 +31,7 @@ class Player {
 
   const Episode episode_;
   Communicator comm_;
-  const int rank_;         // in the world
+  const int rank_;         // the rank in the world
   std::vector<int> left_;  // the world ranks of the remaining ranks, by rank in `comm_`
 };
 

@@ -1,10 +1,10 @@
-"""Tests memory of CUDA devices. The driver and NCCL are fakes (tests/support/fake_cuda.h, fake_nccl.h)."""
+"""Tests memory of CUDA devices. The driver and NCCL are fakes (tests/support/fake_cuda.h and fake_nccl.h)."""
 
 import os
 
 from worlds import finish, start_world
 
-# `values(memory)` is the memory as floats that the host can access.
+# `values(memory)` returns the memory as floats that the host can access.
 BEGIN = """
 import ctypes, gc, os, sys, tutti
 comm = tutti.init()
@@ -69,7 +69,7 @@ assert values(memory)[0] == comm.size
 """
 
 
-# Only memory that comes from NCCL is registered.
+# Only memory from NCCL is registered.
 PACKAGE = """
 memory = comm.allocate(8, device=comm.rank)
 assert memory.registered

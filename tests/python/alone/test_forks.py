@@ -1,4 +1,5 @@
-"""Tests children that a rank forks. However a child ends, it says no goodbye for the rank, and the rank continues."""
+"""Tests children that a rank forks. However a child ends, it never says goodbye for the rank, and
+the rank continues."""
 
 import pytest
 from worlds import finish, start_world

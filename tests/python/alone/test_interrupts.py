@@ -1,4 +1,5 @@
-"""Tests Ctrl-C: the rank that gets it raises KeyboardInterrupt; ranks whose calls then fail raise tutti.Error."""
+"""Tests Ctrl-C. The interrupted rank raises KeyboardInterrupt. Ranks whose calls then fail raise
+tutti.Error."""
 
 import os
 import pathlib
@@ -11,8 +12,8 @@ from worlds import DEADLINE_SECONDS, ENVIRONMENT, finish, places, start, start_w
 
 TELL = (pathlib.Path(__file__).parents[2] / "support" / "tell.py").read_text()
 
-# The signal arrives while tutti makes the exception for a failed call. The code that makes the exception is the only
-# Python code that tutti runs before the program gets the exception.
+# The signal arrives while tutti makes the exception for a failed call. tutti runs no other Python
+# code before the program gets the exception.
 MAKING_AN_ERROR = TELL + """
 import signal, tutti.errors
 make = tutti.errors.make
@@ -117,7 +118,7 @@ def await_log(rank, text):
         assert line, "a rank ended"
 
 
-# The test starts only three of four ranks, so that these three wait for the fourth.
+# The test starts only three of four ranks, so that these three wait for the fourth rank.
 @pytest.mark.parametrize("interrupted", [0, 1, 2])
 @pytest.mark.parametrize("by", ["tcp", "file"])
 def test_ctrl_c_while_the_ranks_meet(interrupted, by, tmp_path):
@@ -147,7 +148,7 @@ def test_ctrl_c_while_the_store_is_looked_for(method, tmp_path):
     assert finish(rank)[:2] == (0, "ready\nKeyboardInterrupt\n")
 
 
-# Rank 0 makes no call, so rank 1 waits for it.
+# Rank 0 makes no call, so rank 1 waits for rank 0.
 SHRINKING = TELL + """
 import time
 comm = tutti.init()

@@ -51,7 +51,7 @@ def test_meeting_may_take_for_ever():
         assert finish(rank) == (0, "", "")
 
 
-# When a program ends, tutti closes the communicators that the program has not closed. So no rank counts as dead.
+# tutti closes all open communicators when a program ends. So no rank counts as dead.
 def test_programs_may_just_end():
     program = "import tutti; comm = tutti.init(); comm.barrier().wait(); keep = [comm]; keep.append(keep)"
     for rank in start_world(3, program):
@@ -117,7 +117,8 @@ def test_library_and_header_are_where_the_package_says():
 
 
 def test_stub_describes_the_extension():
-    """The stub has every class, method and function of the extension. Its other names are private names for types."""
+    """Tests that the stub has every class, method and function of the extension. All other names in the stub
+    are private names for types."""
     tree = ast.parse((ROOT / "bindings/python/tutti/_core.pyi").read_text())
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):

@@ -5,9 +5,10 @@ import socket
 import subprocess
 import sys
 
-# The limit is generous: a hang fails, but a slow machine does not.
+# The limit is generous, so that only a hang makes a test fail, and not a slow machine.
 DEADLINE_SECONDS = 600
-# Variables of launchers and of tutti are not inherited, so that a test means the same wherever it runs.
+# Variables of launchers and of tutti are not inherited, so that a test behaves alike on every
+# machine.
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()

@@ -13,7 +13,7 @@ def comm():
 
 @pytest.fixture
 def own(comm):
-    """Provides a communicator that only one test uses, so the test may make it fail."""
+    """Provides a communicator that only one test uses. So the test can make the communicator fail."""
     part = comm.split(0)
     yield part
     part.close()

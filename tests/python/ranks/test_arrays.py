@@ -1,4 +1,4 @@
-"""Tests what counts as an array, what does not, and how long operations keep an array alive."""
+"""Tests which objects count as arrays, and how long operations keep an array alive."""
 
 import array
 import ctypes
@@ -26,7 +26,7 @@ class OnlyDLPack:
 
 
 def everything(values):
-    """Yields the same numbers as different kinds of arrays."""
+    """Yields several kinds of arrays, all with the same numbers."""
     plain = numpy.array(values, "float64")
     yield plain.copy()
     yield array.array("d", values)
@@ -76,8 +76,8 @@ def overlapping(comm):
 
 
 VALUE, TYPE, UNSUPPORTED = tutti.InvalidArgumentError, TypeError, tutti.UnsupportedError
-# Each call is listed with the exception that it raises, and with the text of that exception. The call itself must raise
-# it, not `wait`.
+# Each call is listed with its exception and the text of that exception. The call itself, and not
+# `wait`, must raise the exception.
 REFUSALS = {
     "steps": (lambda c: c.all_reduce(numpy.zeros((4, 4))[:, ::2]), VALUE, "not contiguous.*ascontiguousarray"),
     "transposed": (lambda c: c.all_reduce(OnlyDLPack(numpy.zeros((4, 3)).T)), VALUE, "not contiguous"),
@@ -140,7 +140,8 @@ def test_wrong_arguments_raise_at_the_call(comm, name):
     call, exception, words = REFUSALS[name]
     with pytest.raises(exception, match=words):
         call(comm)
-    # The refused call did not count as an operation, so the ranks are still in step.
+    # The refused call did not count as an operation, so the ranks still agree on the next
+    # operation.
     comm.barrier().wait()
 
 
@@ -166,9 +167,10 @@ class _DLManagedTensor(ctypes.Structure):
 
 
 class OnCuda:
-    """Claims to be a tensor of float32 on a CUDA device. No process can access its address, so touching it is a crash."""
+    """Claims to be a tensor of float32 on a CUDA device. No process can access its address, so an
+    access crashes."""
 
-    kept = []  # what DLPack's consumers still refer to
+    kept = []  # objects that DLPack's consumers still use
 
     def __init__(self, device, count):
         self.device, self.count = device, count
@@ -258,7 +260,8 @@ def test_shared_memory_keeps_what_is_in_flight(comm):
 
 
 def test_shared_memory_may_be_the_last_of_its_communicator(comm):
-    """Freeing the memory tears the communicator down, while another thread may need the GIL for a user's function."""
+    """Tests the end of memory that keeps a communicator alive. Meanwhile, another thread may need
+    the GIL for a user's function."""
 
     def right_one(left, right, out, dtype):
         out[:] = right

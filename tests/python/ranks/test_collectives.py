@@ -22,7 +22,8 @@ OPERATIONS = {
 
 
 def data(rank, count, dtype="float32"):
-    """Returns the input of `rank`: small whole numbers, so that every type holds every result exactly."""
+    """Returns the input of `rank`. The numbers are small and whole, so that every type holds every
+    result exactly."""
     return ((numpy.arange(count) * 3 + rank * 7) % 5 + 1).astype(dtype)
 
 
@@ -74,7 +75,8 @@ def test_average_and_scaled_sum(comm):
 
 
 def test_function_that_raises(own):
-    def picky(left, right, out, dtype):  # raises on each rank that combines the last rank's input
+    # Raises an exception on each rank that combines the last rank's input.
+    def picky(left, right, out, dtype):
         l, r = numpy.frombuffer(left, dtype), numpy.frombuffer(right, dtype)
         if own.size in l or own.size in r:
             raise ValueError("element 7 is odd")

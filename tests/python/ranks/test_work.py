@@ -46,7 +46,7 @@ def test_a_wait_with_a_limit(comm):
 def test_times_that_no_clock_can_count_have_no_end(comm, seconds):
     got = numpy.zeros(1)
     work = comm.recv(got, (comm.rank - 1) % comm.size, tag=6, timeout=seconds)
-    time.sleep(0.3)  # long enough for a timeout to be noticed
+    time.sleep(0.3)  # long enough for a timeout
     comm.barrier(timeout=seconds).wait(seconds)
     comm.send(numpy.ones(1), (comm.rank + 1) % comm.size, tag=6, timeout=seconds).wait()
     assert work.wait(seconds) is True and got[0] == 1
@@ -100,7 +100,8 @@ def test_then(comm):
     assert errors == [None]
 
 
-# If `wait` kept the GIL, the other thread could not send the message that `wait` waits for.
+# `wait` must release the GIL. Otherwise the other thread could not send the message for which
+# `wait` waits.
 def test_other_threads_run_during_a_wait(comm):
     rank, peer = comm.rank, (comm.rank + 1) % comm.size
     thread = threading.Thread(target=lambda: comm.send(numpy.full(1, rank), peer, tag=9).wait())

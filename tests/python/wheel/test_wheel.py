@@ -1,4 +1,5 @@
-"""Tests what `pip install .` installs. Builds the wheel if sources have changed, unpacks it, and examines it."""
+"""Tests the contents of `pip install .`. Builds the wheel if sources have changed, unpacks it, and
+examines it."""
 
 import hashlib
 import os
@@ -12,8 +13,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("WHEEL_BUILD", ROOT / "build" / "wheel"))
-SOURCES = ["CMakeLists.txt", "LICENSE", "bindings", "cmake", "collectives", "core", "docs/python.md", "pyproject.toml"]
-SOURCES += ["rendezvous", "tools", "transport"]
+SOURCES = ["CMakeLists.txt", "LICENSE", "bindings", "cmake", "collectives", "control", "core", "docs/python.md", "include"]
+SOURCES += ["pyproject.toml", "rendezvous", "tools", "transport"]
 # Every Linux with a C++ runtime has these libraries. The wheel must contain every other library that it uses.
 SYSTEM = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
 

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// A member that has nothing to do is left alone after fewer polls than this.
+// A `Member` without work becomes inactive, and is no longer polled, long before this many polls.
 constexpr int many = 2000;
 
 class PollCounter final : public ActiveGroups::Member {
@@ -99,7 +99,7 @@ TEST_F(ActiveGroupsTest, AnotherThreadCanStirAll) {
   EXPECT_EQ(first_.polls + second_.polls, 2);
 }
 
-// A poll may end a communicator, or begin an operation on another one.
+// A poll may end a communicator, or begin an operation on another communicator.
 TEST_F(ActiveGroupsTest, APollMayChangeTheMembers) {
   groups_.add(second_);
   poll(many);

@@ -41,9 +41,9 @@ std::vector<Tuning> tunings_for(const Algorithm& algorithm) {
   return tunings;
 }
 
-// A case is one count, in place or not. With few ranks, this proves every case with all combinations of
-// tuning, variant and root. With many ranks, it proves each case with only one combination, and the
-// combinations take turns.
+// A case is one count, in place or not. For few ranks, this proves every case with all combinations
+// of tuning, variant and root. For many ranks, it proves each case with only one combination, and
+// the combinations take turns.
 void prove(const Algorithm& algorithm, int size, std::uint32_t& seed, const Topology* topology = nullptr) {
   Problem shape;
   shape.kind = algorithm.kind;

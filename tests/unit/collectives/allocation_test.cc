@@ -56,10 +56,10 @@ const std::vector<Named>& calls() {
   return all;
 }
 
-// Repeats the call in many windows of a few calls each. Returns the fewest allocations that all ranks
-// together made in a single window. Stops early after a window without allocations. Some windows may have
-// allocations: the operating system's scheduler decides how many messages wait for their receives, and pools
-// grow when that number reaches a new maximum.
+// Repeats the call in many windows of a few calls each. Counts the allocations of all ranks in each
+// window, and returns the smallest count. Stops early after a window without allocations. Some
+// windows may have allocations, because pools grow when the number of waiting messages reaches a
+// new maximum. That number depends on the operating system's scheduler.
 std::size_t fewest_allocations(Cluster& cluster, const Named& named, std::size_t count) {
   constexpr int windows = 40;
   constexpr int repetitions = 10;

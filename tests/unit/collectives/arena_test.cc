@@ -25,7 +25,7 @@ TEST(Arena, HandsOutAgainWhatIsGivenBack) {
   EXPECT_EQ(arena.take(10), 30u);
 }
 
-// Holes that touch become one hole, whatever the order in which they appear.
+// Adjacent holes become one hole, whatever the order in which they appear.
 TEST(Arena, JoinsHoles) {
   const std::vector<std::vector<std::uint64_t>> orders = {{0, 10, 20}, {0, 20, 10}, {10, 0, 20},
                                                           {10, 20, 0}, {20, 0, 10}, {20, 10, 0}};

@@ -1,4 +1,5 @@
-// Tests what is derived from a call before it starts: its fingerprint, and the problem that algorithms see.
+// Tests the `Fingerprint` and the `Problem` that are made from a call before it starts, and the checks of its
+// arguments.
 
 #include "collectives/arguments.h"
 

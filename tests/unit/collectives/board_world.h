@@ -14,10 +14,10 @@
 
 namespace tutti::test {
 
-// A `PlainSegment` stands in for a group's shared memory. It uses ordinary memory of one process.
+// A `PlainSegment` stands for a group's shared memory, but consists of ordinary memory of one process.
 class PlainSegment final : public SharedSegment {
  public:
-  // Counts in `rings` how often each member's bell rings.
+  // Counts in `rings` how often each rank's bell rings.
   PlainSegment(std::span<std::byte> memory, std::vector<int>& rings) : memory_(memory) {
     for (int& each : rings) bells_.push_back(CountingBell(each));
   }
@@ -34,8 +34,8 @@ class PlainSegment final : public SharedSegment {
   std::vector<CountingBell> bells_;
 };
 
-// A `BoardWorld` has the shared executors of a few ranks over one piece of memory. One thread drives all of
-// them, in an order that the test chooses.
+// A `BoardWorld` has the shared executors of a few ranks over one piece of memory. One thread
+// drives all of them, in the order of the test.
 class BoardWorld {
  public:
   explicit BoardWorld(int size, std::uint64_t window_bytes = 64 * 1024);
@@ -43,7 +43,7 @@ class BoardWorld {
   struct Operation {
     std::vector<std::int32_t> in;
     std::vector<std::int32_t> out;
-    int told = 0;  // how often its end was reported
+    int told = 0;  // how often the end of the operation was reported
     Status status = {};
     Schedule schedule = {};
     std::optional<FlatSchedule> flat = {};
@@ -51,20 +51,20 @@ class BoardWorld {
     SharedRun run = {};
   };
 
-  bool flat = true;  // run schedules in their flat form where possible
+  bool flat = true;  // schedules run in their flat form where possible
 
   int size() const { return static_cast<int>(ranks_.size()); }
   SharedExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
   // Starts an operation that lives as long as this object. Element i of rank r's input is 1000 r + i.
   Operation& issue(int rank, CollectiveKind kind, std::uint64_t count, int root = 0, bool votes = false);
-  // Runs the ranks until none can make progress.
+  // Runs the ranks until no rank can make progress.
   void settle();
   // Returns the expected result of an operation.
   static std::vector<std::int32_t> expected(CollectiveKind kind, int rank, int size, std::uint64_t count,
                                             int root);
 
   std::span<std::byte> memory();
-  // Returns the table of allocations that all ranks know. It is empty at first.
+  // Returns the table of allocations that all ranks know. The table is empty at first.
   AllocationTable& allocations() { return allocations_; }
   int rings(int rank) const { return rings_[static_cast<std::size_t>(rank)]; }
 
@@ -79,7 +79,8 @@ class BoardWorld {
   std::vector<int> ranks_;
   AllocationTable allocations_;
   Driver driver_;
-  std::vector<std::unique_ptr<Mesh>> meshes_;  // never started: they only say who the ranks are
+  // The meshes are never started, since they are only needed to name ranks.
+  std::vector<std::unique_ptr<Mesh>> meshes_;
   std::vector<std::unique_ptr<SharedExecutor>> executors_;
   std::deque<Operation> operations_;
 };

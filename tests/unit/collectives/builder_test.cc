@@ -81,10 +81,10 @@ TEST(ScheduleBuilder, ReadsOfTheSameSliceAreIndependent) {
 TEST(ScheduleBuilder, WhatFollowsFromOtherDependenciesIsNotNamed) {
   ScheduleBuilder builder(problem());
   builder.recv(0, out(0, 10));                                      // 0
-  builder.send(2, out(0, 10));                                      // 1, after 0
-  builder.recv(3, out(0, 10));                                      // 2, after 1, hence after 0
-  builder.recv_reduce(0, out(0, 5), out(0, 5), MessageSide::left);  // 3, after 2
-  builder.reduce(out(0, 5), out(5, 5), out(20, 5));                 // 4, after 3, hence after 2
+  builder.send(2, out(0, 10));                                      // 1: waits for 0
+  builder.recv(3, out(0, 10));                                      // 2: waits for 1, so also for 0
+  builder.recv_reduce(0, out(0, 5), out(0, 5), MessageSide::left);  // 3: waits for 2
+  builder.reduce(out(0, 5), out(5, 5), out(20, 5));                 // 4: waits for 3, so also for 2
   const Schedule schedule = std::move(builder).finish();
   EXPECT_THAT(after(schedule, 2), ElementsAre(1));
   EXPECT_THAT(after(schedule, 3), ElementsAre(2));
@@ -131,7 +131,7 @@ TEST(ScheduleBuilder, InPlaceBlocksLieWhereTheRankIs) {
   ScheduleBuilder gather(problem(CollectiveKind::all_gather, true));
   gather.send(0, in(0, 100));
   gather.recv(0, out(0, 100));
-  gather.recv(0, out(100, 1));  // rank 1's block
+  gather.recv(0, out(100, 1));  // the block of rank 1
   gather.copy(in(0, 100), out(100, 100));
   const Schedule gathered = std::move(gather).finish();
   ASSERT_EQ(gathered.steps.size(), 3u);
@@ -172,7 +172,7 @@ TEST(ScheduleBuilder, RedirectedInputIsScratchAndNoLongerShared) {
   builder.recv(0, out(10, 5));
   const Schedule schedule = std::move(builder).finish();
   EXPECT_EQ(schedule.steps[1].left, (Slice{BufferId::scratch, scaled.offset + 10, 5}));
-  EXPECT_THAT(after(schedule, 2), ElementsAre(0));  // not after the send
+  EXPECT_THAT(after(schedule, 2), ElementsAre(0));  // the step does not wait for the send
 }
 
 TEST(ScheduleBuilder, ScratchSlicesAreApartAndOnCacheLines) {
@@ -228,7 +228,7 @@ TEST(ScheduleBuilder, RingIsAPipeline) {
 }
 
 TEST(ScheduleBuilder, ManyStepsBuildInNearLinearTime) {
-  // Quadratic work would take minutes here, and the test's time limit would end it.
+  // Quadratic work would take minutes here and exceed the test's time limit.
   constexpr std::uint64_t steps = 200'000;
   Problem p = problem();
   ScheduleBuilder builder(p);

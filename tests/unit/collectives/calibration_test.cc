@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// Lets a cluster of threads agree on costs, and returns the costs that each rank then has. The topology
+// Lets a cluster of threads agree on costs. Returns the resulting costs of each rank. The topology
 // places rank i on host `hosts[i]`.
 std::vector<CostModel> agreed(const std::string& transport, const std::vector<int>& hosts,
                               const CostModel& shipped, bool measuring) {
@@ -19,7 +19,8 @@ std::vector<CostModel> agreed(const std::string& transport, const std::vector<in
   std::vector<CostModel> models(hosts.size());
   cluster.run([&](Communicator& communicator) {
     CostModel own = shipped;
-    own.cores += communicator.rank();  // differs by rank; only rank 0's number must count
+    // Each rank has a different number of cores. The result must depend on rank 0's number only.
+    own.cores += communicator.rank();
     models[static_cast<std::size_t>(communicator.rank())] =
         agree_on_costs(communicator, topology, own, measuring);
   });
@@ -74,8 +75,8 @@ TEST(Calibration, AbsurdFiguresAreNotBelieved) {
   EXPECT_EQ(plausible(measured, {}, 20), kept);
 }
 
-// All ranks use the costs that rank 0 announces. If these costs are impossible, all ranks refuse them, with
-// an error that names rank 0.
+// All ranks use the costs that rank 0 announces. A rank refuses impossible costs with an error that
+// names rank 0.
 TEST(Calibration, RankZeroIsNotBelievedEverything) {
   const CostModel usual = shipped_model("tcp");
   std::vector<CostModel> absurd;

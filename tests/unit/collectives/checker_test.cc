@@ -137,9 +137,10 @@ bool remove_edge(Schedule& schedule, std::size_t edge) {
   return true;
 }
 
-// The builder leaves out dependencies that follow from others. In schedules as short as these, it leaves out
-// all of them, so the checker must find an error if any remaining dependency is removed. (In longer schedules
-// the builder may keep superfluous ones, since it looks only one step back.)
+// A dependency is redundant if it follows from other dependencies. The builder leaves redundant
+// dependencies out, and short schedules like these keep none. So the checker must find an error if
+// any dependency is removed. (Longer schedules may keep some redundant dependencies, since the
+// builder looks only one step back.)
 TEST(ScheduleChecker, FindsEveryMissingDependency) {
   for (const char* name : {"recursive_doubling", "rabenseifner", "ring"}) {
     const ScheduleCase test(CollectiveKind::all_reduce, 4, 8, 0, false);

@@ -11,7 +11,8 @@ void note() { count.fetch_add(1, std::memory_order_relaxed); }
 
 std::size_t tutti::test::allocations() { return count.load(); }
 
-// The linker (--wrap) redirects calls of malloc and its relatives to __wrap_*; __real_* are the originals.
+// The linker (--wrap) redirects calls of malloc and similar functions to __wrap_*. __real_* are the
+// original functions.
 extern "C" {
 void* __real_malloc(std::size_t bytes);                                // NOLINT
 void* __real_calloc(std::size_t items, std::size_t bytes);             // NOLINT
@@ -36,8 +37,8 @@ void* __wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {  // NOLIN
 }
 }
 
-// This file replaces every form of `new` and `delete`. If a form were missing, a sanitizer's version of it
-// would be used. The sanitizer would then report memory that its `new` allocates and our `delete` frees.
+// This file replaces every form of `new` and `delete`, so that no form comes from a sanitizer. Otherwise the
+// sanitizer would report memory that its `new` allocates and our `delete` frees.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new(std::size_t bytes) {

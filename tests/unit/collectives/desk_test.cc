@@ -1,4 +1,4 @@
-// Tests the control desk against members that write notes as they like. The test plays the other ranks.
+// Tests the control desk against ranks that send arbitrary notes. The test plays the other ranks.
 #include "control/desk.h"
 
 #include <chrono>
@@ -25,7 +25,7 @@ struct Communicator final : ContextEvents {
   void on_peer_down(int, const Status&) override {}
 };
 
-// A failure blames a rank, and the number of this rank is used as an index.
+// The number of the blamed rank must be valid, since it is used as an index.
 TEST(ControlDesk, AFailureBlamesNoRankThatDoesNotExist) {
   MemberWorld world(3);
   Communicator communicator;
@@ -46,7 +46,7 @@ TEST(ControlDesk, AFailureBlamesNoRankThatDoesNotExist) {
   world.mesh.detach(MemberWorld::context);
 }
 
-// A member can report failures of communicators that do not exist.
+// A faulty rank can report failures of communicators that do not exist.
 TEST(ControlDesk, FailuresOfUnknownCommunicatorsAreKeptUpToALimit) {
   MemberWorld world(3);
   constexpr std::uint32_t first = 100, last = 5000;
@@ -62,7 +62,7 @@ TEST(ControlDesk, FailuresOfUnknownCommunicatorsAreKeptUpToALimit) {
   }
 }
 
-// Rank 2 is in the world, and not in the communicator.
+// Rank 2 is in the world, but not in the communicator.
 TEST(ControlDesk, WhoIsNoMemberIsNotListenedTo) {
   MeshOptions options;
   options.peers.resize(3);

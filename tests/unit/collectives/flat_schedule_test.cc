@@ -42,8 +42,8 @@ TEST(FlatSchedule, HasTheStepsOfItsSchedule) {
   }
 }
 
-// Each operation runs three times. The second and third calls repeat the first, so a rank need not compare
-// them with another rank's calls at once.
+// Each operation runs three times. The second and third calls repeat the first call. So a rank may
+// postpone the comparison of these calls with another rank's calls.
 TEST(FlatSchedule, DoesWhatItsScheduleDoes) {
   constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce,     Kind::broadcast, Kind::all_gather,
                             Kind::reduce_scatter, Kind::all_to_all, Kind::gather,    Kind::scatter,
@@ -55,8 +55,8 @@ TEST(FlatSchedule, DoesWhatItsScheduleDoes) {
       stepwise.flat = false;
       std::vector<std::pair<const BoardWorld::Operation*, const BoardWorld::Operation*>> pairs;
       for (int i = 0; i < 3 * size; ++i) {
-        // A different rank runs last each time. By then, all signals that it awaits have arrived, so it runs
-        // to its end.
+        // A different rank runs last each time. All signals that this rank awaits have already
+        // arrived, so it runs to its end.
         const int rank = (i + i / size) % size;
         const std::uint64_t count = kind == Kind::barrier ? 0 : 7;
         pairs.emplace_back(&flat.issue(rank, kind, count, 1), &stepwise.issue(rank, kind, count, 1));

@@ -7,14 +7,14 @@
 #include "collectives/run/registration_vote.h"
 #include "tests/unit/collectives/board_world.h"
 
-// This file tests that a rank finds its registered memory, and that it checks what other ranks claim about
-// their own.
+// This file tests that a rank finds its registered memory, and that it checks what other ranks say
+// about their memory.
 namespace tutti::test {
 namespace {
 
 class GroupMemoryTest : public testing::Test {
  protected:
-  // Three ranks share an allocation. Returns the handle that `rank` has of it.
+  // Three ranks share an allocation. Returns the handle of `rank`.
   std::shared_ptr<GroupMemory> map(int rank) {
     return std::make_shared<GroupMemory>(std::make_unique<PlainSegment>(memory_, rings_), rank, parts_);
   }
@@ -79,7 +79,7 @@ TEST_F(GroupMemoryTest, StaysUntilAllHaveLetGo) {
   table.add(mine);
   mine->release();
   map(1)->release();
-  table.add(map(0));  // drops mappings that are no longer used
+  table.add(map(0));  // also drops unused mappings
   EXPECT_NE(table.resolve(0, {1, 0, 1}), nullptr);
   map(2)->release();
   EXPECT_TRUE(mine->released_by_all());
@@ -102,7 +102,7 @@ TEST_F(GroupMemoryTest, StaysAsLongAsThisRankUsesItWhateverOthersSay) {
 TEST(Shortage, CountsWhoSharesAHostOrAControlGroup) {
   constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   const Topology topology = Topology::regular(2, 2);
-  // On the first host, each rank has its own container. On the second host, both ranks share one.
+  // On the first host, each rank has its own container. On the second host, both ranks share a container.
   std::vector<AllocationVote> votes = {
       {50, {100, 60, 1}}, {50, {100, 60, 2}}, {20, {100, 60, 1}}, {40, {100, 60, 1}}};
   EXPECT_FALSE(find_shortage(votes, topology));
@@ -119,7 +119,7 @@ TEST(Shortage, CountsWhoSharesAHostOrAControlGroup) {
   EXPECT_EQ(shortage->rank, 2);
   EXPECT_EQ(shortage->wanted, 61u);
   EXPECT_EQ(shortage->limit, 60u);
-  // Even where no limit on memory is known, the address space is limited.
+  // Even if no limit on memory is known, the address space is limited.
   for (AllocationVote& vote : votes) vote = {none / 8, {none, none, 0}};
   EXPECT_FALSE(find_shortage(votes, topology));
   for (AllocationVote& vote : votes) vote.bytes = none;
@@ -132,8 +132,8 @@ TEST_F(GroupMemoryTest, OrdinaryMemoryIsZeroedToo) {
   for (std::size_t i = 0; i < memory.bytes(); ++i) ASSERT_EQ(memory.data()[i], std::byte{0});
 }
 
-// Rank 1 writes its vote itself, and may claim a buffer that is shorter than the call needs. If rank 0
-// accepted it, rank 0 would access memory behind the buffer's end.
+// Rank 1 writes its vote itself, and may vote for a buffer that is shorter than the call needs.
+// Rank 0 must not accept such a vote, since it would access memory beyond the buffer's end.
 TEST(RegistrationVotes, ForBuffersOfOtherSizesDoNotCount) {
   const std::vector<std::uint64_t> parts = {8192, 8192};
   std::vector<int> rings(2);

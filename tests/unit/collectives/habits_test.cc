@@ -52,7 +52,7 @@ struct Regular : MemberWorld {
   Call call(Pair& elements) const {
     return {.kind = CollectiveKind::broadcast, .in = elements, .out = elements};
   }
-  // Acts as if this rank had just carried out a broadcast of two elements.
+  // Puts this rank into the state that follows a broadcast of two elements.
   void form() {
     const Problem problem = problem_of(members.rank(), 2);
     const Algorithm* const algorithm = find_algorithm(CollectiveKind::broadcast, "shared");
@@ -83,7 +83,7 @@ struct HabitsOfTwo : testing::Test {
     root.form();
     leaf.form();
   }
-  // Carries out a first broadcast. The leaf makes its call before the root makes its own.
+  // Carries out a first broadcast. The leaf makes its call before the root makes its call.
   void broadcast_once() {
     Work sent, received;
     root.elements = {1, 2};
@@ -136,6 +136,20 @@ TEST_F(HabitsOfTwo, TheSameCallIsRepeatedInPassing) {
   }
   EXPECT_EQ(root.journal.next_collective(), 12u);
   EXPECT_EQ(root.journal.find(11).finished, true);
+}
+
+TEST_F(HabitsOfTwo, TheSameCallIsRepeatedAfterOneThatWasNotOverAtOnce) {
+  broadcast_once();  // the leaf has waited for the root
+  root.elements = {5, 6};
+  Work sent, received;
+  ASSERT_TRUE(leaf.repeat(leaf.elements, received));
+  EXPECT_FALSE(received.done());
+  ASSERT_TRUE(root.attempt(root.elements, sent));
+  leaf.advance();
+  EXPECT_TRUE(received.done());
+  EXPECT_TRUE(received.status().ok());
+  EXPECT_EQ(leaf.elements, root.elements);
+  EXPECT_EQ(leaf.journal.next_collective(), 2u);
 }
 
 TEST_F(HabitsOfTwo, OtherBuffersAreNoRepetitionButTheSameProblem) {

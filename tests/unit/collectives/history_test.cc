@@ -54,7 +54,7 @@ TEST(History, TellsTimesWhereItKnowsThem) {
   for (const auto& entry : entries) EXPECT_EQ(entry.call, call_of(entry.number));
 }
 
-// When more operations are in flight than fit, the history grows and forgets none of them.
+// If more operations are in flight than fit, the history grows and forgets none of them.
 TEST(History, GrowsForWhatIsLive) {
   History history(4, History::Full::grow);
   for (std::uint64_t i = 0; i < 100; ++i) history.begin(operation(i));

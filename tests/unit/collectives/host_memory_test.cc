@@ -1,5 +1,5 @@
-// Tests how ranges of a host's memory are handed out and given back. Most tests play all ranks of a host on
-// one thread.
+// Tests how ranges of a host's memory are allocated and freed. Most tests play all ranks of a host
+// on one thread.
 #include "collectives/group/host_memory.h"
 
 #include <algorithm>
@@ -104,7 +104,7 @@ TEST_F(HostMemoryTest, ARangeIsZeroWhenItIsHandedOutAgain) {
     std::ranges::fill(joined[0]->memory(), std::byte{0xff});
     joined[1].reset();
     joined[0].reset();
-    EXPECT_LT(host(1).room(), before);  // rank 2 still uses it
+    EXPECT_LT(host(1).room(), before);  // rank 2 still uses the range
     joined[2].reset();
     EXPECT_EQ(host(1).room(), before);
   }
@@ -116,14 +116,14 @@ TEST_F(HostMemoryTest, ARangeThatNobodyJoinsIsTakenBack) {
   EXPECT_EQ(host(0).room(), before);
 }
 
-// Every member can write into the whole segment. Here, before any rank has joined a range, a member marks the
-// range as free.
+// Every rank can write into the whole segment. In this test, a rank marks a range as free before any rank has
+// joined the range.
 TEST_F(HostMemoryTest, ARangeThatAMemberMarksAsFreeIsTakenBackOnce) {
   const std::int64_t before = host(0).room();
   const std::uint64_t place = *host(0).take(needed());
   const auto all_memory = std::as_writable_bytes(std::span(memory_));
   SharedRange::head_of(all_memory.subspan(place)).reusable.store(1);
-  all_memory.front() = std::byte{1};  // the number of rank 0's ranges that are free again
+  all_memory.front() = std::byte{1};  // this byte counts rank 0's ranges that are free again
   EXPECT_EQ(host(0).room(), before);
   host(0).cancel(place);
   EXPECT_EQ(host(0).room(), before);
@@ -131,8 +131,8 @@ TEST_F(HostMemoryTest, ARangeThatAMemberMarksAsFreeIsTakenBackOnce) {
   EXPECT_NE(first, *host(0).take(needed()));
 }
 
-// Once all members have left a range, it may be handed out again, even while some of them are still in the
-// range's destructor.
+// A range may be allocated again after all ranks have left it, even while some of them are still in the
+// destructor of their `SharedSegment`.
 TEST_F(HostMemoryTest, MembersThatLeaveAtTheSameTimeDoNotTouchTheNextRange) {
   const std::int64_t before = host(0).room();
   std::barrier<> start(size);
@@ -155,8 +155,8 @@ TEST_F(HostMemoryTest, MembersThatLeaveAtTheSameTimeDoNotTouchTheNextRange) {
   }
 }
 
-// A lost rank may be only frozen, and may write again later. Its writes must not reach memory that another
-// communicator then uses.
+// A rank that counts as lost may still be alive, and may write again later. Its writes must not reach memory
+// of another communicator.
 TEST_F(HostMemoryTest, ARangeOfALostRankIsFreedButNotHandedOutAgain) {
   const std::uint64_t place = *host(0).take(needed());
   auto joined = join_all(place);
@@ -178,7 +178,7 @@ TEST_F(HostMemoryTest, ALossIsReportedToTheRangesThatContainTheRank) {
   EXPECT_EQ(losses_[0].members, std::vector<int>{0});  // rank 1 of the host is rank 0 in `pair`
 }
 
-// Other ranks send the places, so this rank must check them.
+// The places of ranges come from other ranks, so this rank must check them.
 TEST_F(HostMemoryTest, ImpossiblePlacesAreRefused) {
   const std::uint64_t place = *host(0).take(needed());
   const std::uint64_t last = memory_.size() * sizeof(Page);

@@ -49,8 +49,8 @@ TEST(Inquiry, TakesTheFirstAnswerOfEachRankToItsOwnQuestion) {
   EXPECT_EQ(inquiry.verdict(name).message(), "it was not over in time; not answering: rank 0");
 }
 
-// A rank that has itself reported the timeout is not named as "not answering", even if it is too busy to
-// answer.
+// A rank that has also reported the timeout must not be listed as "not answering", even if it is
+// too busy to answer.
 TEST(Inquiry, DoesNotCallARankSilentThatHasReportedTheSame) {
   Inquiry inquiry(about(), 3);
   inquiry.take_answer(0, comes_to(asked + 1));

@@ -5,8 +5,8 @@
 #include "collectives/schedule/topology.h"
 #include "tests/prove/schedule_checker.h"
 
-// This file tests counts beyond 32 bits. A schedule for billions of elements must be a small schedule, scaled
-// up.
+// This file tests counts beyond 32 bits. A schedule for billions of elements must equal the schedule for few
+// elements, with all offsets and counts multiplied by one factor.
 namespace tutti::test {
 namespace {
 
@@ -72,7 +72,8 @@ bool has_blocks_of_their_own(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather_v || kind == CollectiveKind::reduce_scatter_v;
 }
 
-// Every message has the same length on both sides, and no length is cut to 32 bits.
+// All elements that the ranks send are received. Their number would be too small if a length were cut to 32
+// bits.
 TEST(LargeCounts, UnevenBlocksBeyond32Bits) {
   const std::vector<std::uint64_t> counts = {5 * billion, 0, 3, 7 * billion + 1};
   const std::uint64_t total = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
@@ -122,9 +123,9 @@ TEST(LargeCounts, StepsStayBoundedForManyRanks) {
   }
 }
 
-// The schedule of an operation that goes through windows has a few rounds, which are repeated as often as
-// needed. An operation's phase holds the number of the operation in 40 bits, and a count of its signals in
-// the other 24 bits. That count must not overflow.
+// The schedule of an operation through windows has a few rounds, which are repeated as often as
+// needed. Ranks signal values of 64 bits (phases) to each other. A phase holds the operation's number in 40
+// bits, and a count of the operation's signals in the other 24 bits. That count must not overflow.
 TEST(LargeCounts, SharedSchedulesRepeatThemselves) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const int size : {2, 8, 64}) {

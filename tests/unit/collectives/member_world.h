@@ -44,7 +44,7 @@ class PaperPlane final : public ControlPlane {
   std::vector<Letter>& letters_;
 };
 
-// `QuietMember` is a communicator that has nothing to do.
+// `QuietMember` is a communicator without work.
 class QuietMember final : public ActiveGroups::Member {
  public:
   using Member::Member;
@@ -54,18 +54,18 @@ class QuietMember final : public ActiveGroups::Member {
   bool rest() override { return true; }
 };
 
-// `MemberWorld` consists of the separate parts of one rank of a communicator. It has no peers: the test plays
-// the other ranks. Operations start, and then do nothing until the test ends them.
+// `MemberWorld` consists of the separate parts of one rank of a communicator. It has no peers,
+// since the test plays the other ranks. Operations start, and then wait until the test ends them.
 class MemberWorld : public Failure::Actor, public OperationOwner {
  public:
-  // `talks` says whether there is a control plane.
+  // There is a control plane only if `talks` is true.
   explicit MemberWorld(int size, int rank = 0, bool talks = true);
   ~MemberWorld() override;
 
-  // Makes an operation of this rank as a collective call does. The operation has a number, but has not
-  // started yet.
+  // Makes an operation of this rank, like a collective call. The operation has a number, but has
+  // not started yet.
   Operation& make(const Fingerprint& call, const CallOptions& options = {});
-  // Makes such an operation and starts it.
+  // Makes an operation as `make` does, and starts it.
   Operation& begin(const Fingerprint& call, const CallOptions& options = {});
 
   // These functions implement `OperationOwner`.
@@ -81,12 +81,13 @@ class MemberWorld : public Failure::Actor, public OperationOwner {
   bool others_may_know() const override { return false; }
 
   static constexpr std::uint32_t context = 7;
-  std::vector<std::uint64_t> started;       // by number, in the order in which they started
-  std::vector<PaperPlane::Letter> letters;  // to the other ranks
+  // The numbers of the operations, in the order in which they started.
+  std::vector<std::uint64_t> started;
+  std::vector<PaperPlane::Letter> letters;  // messages to the other ranks
   int spread = 0;                           // how often a failure was announced to the other ranks
   const std::shared_ptr<Engine> engine;
   Driver& driver;
-  Mesh mesh;  // never started: it only says who the ranks are
+  Mesh mesh;  // never started, since it is only needed to name ranks
   ControlDesk desk;
   const Members members;
   Failure failure;

@@ -35,7 +35,8 @@ TEST(OddOne, IsFoundAsByDefinition) {
   for (int round = 0; round < 20'000; ++round) {
     Calls calls(random() % 12);
     for (auto& each : calls) {
-      const std::uint64_t what = random() % 5;  // 0: unknown; 1: a rare call; above: the usual call
+      // 0 means an unknown call, 1 means a rare call, and all other values mean the usual call.
+      const std::uint64_t what = random() % 5;
       if (what > 0) each = call(what > 1 ? 1 : 2 + random() % 2);
     }
     const std::optional<OddOne> expected = by_definition(calls), odd = find_odd_one(calls);
@@ -48,7 +49,7 @@ TEST(OddOne, IsFoundAsByDefinition) {
   EXPECT_GT(found, 1000);
 }
 
-// With so many members, comparing every call with every other one would take hours.
+// With this many ranks, a comparison of every call with every other call would take hours.
 TEST(OddOne, IsLookedForAmongManyWhoAllDiffer) {
   constexpr std::size_t members = 2'000'000;
   Calls calls;

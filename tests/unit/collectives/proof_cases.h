@@ -4,7 +4,7 @@
 
 #include "tests/prove/schedule_checker.h"
 
-// These are the cases that the proofs of algorithms go through.
+// These are the cases for the proofs of algorithms.
 namespace tutti::test {
 
 // A `Variant` describes the reduction of an operation.
@@ -17,11 +17,11 @@ struct Variant {
 
 // Returns all variants that the algorithm supports.
 std::vector<Variant> variants_for(const Algorithm& algorithm);
-// Returns the roots to prove: the first rank, the last rank, and one in the middle. For kinds without a root,
-// returns only rank 0.
+// Returns the roots to prove: the first rank, the last rank, and a rank in the middle. Returns only
+// rank 0 for kinds without a root.
 std::vector<int> roots_for(CollectiveKind kind, int size);
-// Returns whether the input or the output holds one block for each rank. Such a buffer has as many elements
-// as the count times the number of ranks.
+// Returns whether the input or the output holds one block for each rank. The number of elements in such a
+// buffer is the count times the number of ranks.
 bool has_blocks(CollectiveKind kind);
 
 }  // namespace tutti::test

@@ -37,8 +37,8 @@ TEST(Selector, AllReduce) {
     EXPECT_EQ(chosen(CollectiveKind::all_reduce, size, 256 * KiB), "rabenseifner");
     EXPECT_EQ(chosen(CollectiveKind::all_reduce, size, 256 * MiB), "ring");
   }
-  // With 7 ranks, recursive algorithms first fold three ranks into the other four. This sends a whole vector
-  // there and back. The circulant graph needs no folding.
+  // Recursive algorithms on 7 ranks first fold three ranks into the other four. For this, they send
+  // a whole vector there and back. The circulant graph needs no folding.
   EXPECT_EQ(chosen(CollectiveKind::all_reduce, 7, 256 * KiB), "circulant");
 }
 
@@ -85,8 +85,8 @@ TEST(Selector, SeveralHosts) {
   EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 16 * MiB, Topology::regular(2, 4)), "two_level");
   EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 16 * MiB, in_turn), "two_level");
   EXPECT_EQ(chosen_for(CollectiveKind::barrier, 0, in_turn), "leaders");
-  // If the ranks of each host are consecutive and their number is a power of two, the first rounds of
-  // recursive doubling stay within hosts anyway.
+  // The first rounds of recursive doubling already stay within hosts here, because each host has a
+  // power of two of consecutive ranks.
   EXPECT_EQ(chosen_for(CollectiveKind::all_reduce, 8, Topology::regular(4, 4)), "recursive_doubling");
 }
 

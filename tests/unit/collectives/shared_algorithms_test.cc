@@ -22,9 +22,9 @@ Problem shape(const Algorithm& algorithm, int size, std::uint32_t element_size, 
   return problem;
 }
 
-// Returns the number of elements that one round covers. In the schedule of a long vector, one repetition
-// covers 64 rounds, so the result is the repetition's stride divided by 64. For a schedule without a
-// repetition, any result will do.
+// Returns the number of elements in one round. One repetition in the schedule of a long vector has
+// 64 rounds, so the result is the repetition's stride divided by 64. For a schedule without a
+// repetition, the result does not matter.
 std::uint64_t round_of(const Algorithm& algorithm, Problem problem) {
   problem.count = 1 << 20;
   const std::vector<std::uint64_t> none(static_cast<std::size_t>(problem.size));
@@ -40,8 +40,8 @@ void prove(const Algorithm& algorithm, const Problem& shape, const std::vector<s
   const auto roots = roots_for(algorithm.kind, shape.size);
   for (const std::uint64_t count : counts) {
     for (const bool in_place : {false, true}) {
-      // With few ranks, this proves every count with all combinations of variants and roots. With many ranks,
-      // it proves each count with only one combination.
+      // For few ranks, the test proves every count with all combinations of variants and roots. For
+      // many ranks, it proves each count with only one combination.
       const std::size_t combinations = variants.size() * roots.size();
       for (std::size_t i = 0; i < (shape.size <= 4 ? combinations : 1); ++i) {
         const std::size_t pick = shape.size <= 4 ? i : seed % combinations;
@@ -108,8 +108,8 @@ TEST(ProveRegistered, EveryKind) {
   int proved = 0;
   for (const Algorithm& algorithm : algorithms()) {
     for (const int size : {2, 3, 4, 5, 7, 8, 13, 16, 33}) {
-      // Elements are so large that a few of them make a piece. A few pieces make 128 KiB, the smallest size
-      // for which these algorithms apply.
+      // The elements are large, so that a piece has only a few of them. A few pieces make 128 KiB,
+      // the smallest size for which these algorithms apply.
       Problem problem = shape(algorithm, size, 8 * 1024, 0);
       problem.registered = true;
       const auto p = static_cast<std::uint64_t>(size);

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// This file tests the checker of shared schedules. It must find each kind of mistake, whatever the order in
-// which the ranks happen to run.
+// This file tests the checker of shared schedules. It must find each kind of mistake for every
+// order of the ranks' steps.
 namespace tutti::test {
 namespace {
 
@@ -43,7 +43,7 @@ std::vector<Schedule> build(const char* name, const ScheduleCase& test) {
   return schedules;
 }
 
-// Checks that the fault is found with each of a few seeds.
+// Checks that the checker finds the fault for each of a few seeds.
 template <class Matcher>
 void expect_found(const std::vector<Schedule>& schedules, const ScheduleCase& test, const Matcher& error) {
   for (std::uint32_t seed = 1; seed <= 20; ++seed) {
@@ -121,7 +121,7 @@ TEST(SharedChecker, FindsWhatIsOverwrittenTooEarly) {
   expect_found(schedules, shared_case(CollectiveKind::broadcast, 2, 4), HasSubstr("races with"));
 }
 
-// Removes the `n`-th step of a kind; returns false if there is none.
+// Removes the `n`-th step of a kind. Returns false if there is no such step.
 bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     if (schedule.steps[i].kind != kind || n-- != 0) continue;
@@ -131,9 +131,9 @@ bool remove(Schedule& schedule, StepKind kind, std::size_t n) {
   return false;
 }
 
-// Removes one await or copy at a time. Each of them is needed, so the checker must find an error. (The
-// sizes are chosen so that no schedule repeats rounds. A repetition starts with some steps that are not
-// needed, and the checker would rightly find no error without them.)
+// Removes one await or copy at a time. Each such step is needed, so the checker must find an error.
+// (The sizes are chosen so that no schedule repeats rounds. A repetition starts with some
+// unnecessary steps, whose removal is no error.)
 TEST(SharedChecker, FindsEveryMissingStep) {
   struct Victim {
     CollectiveKind kind;
@@ -199,7 +199,7 @@ TEST(SharedChecker, FindsRanksThatLeaveTooEarly) {
     const ScheduleCase test = registered_case(kind);
     const auto right = build("registered", test);
     ASSERT_EQ(check_shared_schedules(right, test, true, 1), "");
-    auto hasty = right;  // rank 0 is the root: all ranks read or write its memory
+    auto hasty = right;  // all ranks access the memory of rank 0, which is the root of the broadcast
     while (remove(hasty[0], StepKind::await, 0)) {
     }
     expect_found(hasty, test, HasSubstr("memory of rank 0 after that rank has left"));
@@ -244,9 +244,9 @@ TEST(SharedChecker, FindsABarrierThatLetsGoEarly) {
   for (std::size_t n = 0; n < 2; ++n) {
     auto broken = right;
     ASSERT_TRUE(remove(broken[1], StepKind::await, n));
-    // Rank 1 no longer awaits one of the other two ranks. This tries only one order of events. In other
-    // orders, rank 1 may hear of that rank indirectly, through the third rank, and the checker finds no
-    // error.
+    // Rank 1 no longer awaits one of the other two ranks. The check tries only one order of events.
+    // In other orders, rank 1 may learn of that rank indirectly, through the third rank, and the
+    // checker finds no error.
     EXPECT_THAT(check_shared_schedules(broken, test, false, 1), HasSubstr("without having heard"));
   }
 }

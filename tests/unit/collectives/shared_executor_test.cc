@@ -39,7 +39,7 @@ std::vector<Call> random_calls(std::mt19937& random, int size) {
   return calls;
 }
 
-// Ranks issue operations and make progress in random order, and some run far ahead of others.
+// Ranks issue operations and make progress in random order, and some ranks run far ahead of others.
 TEST(SharedExecutor, WhateverTheOrder) {
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
     std::mt19937 random(seed);
@@ -168,14 +168,14 @@ TEST(SharedExecutor, OnlySleepersAreRung) {
   EXPECT_EQ(world.rings(0), rung);
 }
 
-// Rank 0 sleeps until rank 1 votes. Rank 1 rings rank 0's bell before it starts its own work, and not only at
-// the end of that work.
+// Rank 0 sleeps until rank 1 votes. Rank 1 rings rank 0's bell before it does its own work, so that
+// rank 0 does not have to wait for the end of that work.
 TEST(SharedExecutor, WhoWaitsForVotesIsRungAtOnce) {
   BoardWorld world(2);
   world.issue(0, Kind::all_reduce, many_rounds, 0, true);
   EXPECT_FALSE(world.executor(0).prepare_sleep());
   world.issue(1, Kind::all_reduce, many_rounds, 0, true);
-  EXPECT_EQ(world.rings(0), 1);  // only once while rank 0 sleeps
+  EXPECT_EQ(world.rings(0), 1);  // the bell rings only once while rank 0 sleeps
   world.executor(0).cancel_sleep();
   world.settle();
 }
@@ -193,8 +193,8 @@ TEST(SharedExecutor, WhoWaitsForWindowsIsRung) {
   EXPECT_EQ(second.told, 1);
 }
 
-// Both ranks broadcast as root, so neither waits for the other. A rank compares its first call with the other
-// rank's, so rank 1, which calls later, notices the mismatch.
+// Both ranks broadcast as root, so neither waits for the other. A rank compares its first call at once. Rank
+// 1 calls later, so only rank 1 can notice the mismatch.
 TEST(SharedExecutor, TwoRootsAreAMismatch) {
   BoardWorld world(2);
   const auto& zero = world.issue(0, Kind::broadcast, 5, 0);
@@ -209,8 +209,8 @@ TEST(SharedExecutor, TwoRootsAreAMismatch) {
   EXPECT_EQ(one.status.peer(), 0);
 }
 
-// If a rank repeats its previous call, it compares this call with another rank's call later: together with
-// a few more calls, or when it has nothing else to do.
+// A rank that repeats its previous call postpones the comparison with the other ranks' calls. It compares
+// after a few such calls, or earlier if it has no other work.
 TEST(SharedExecutor, RepeatedCallsAreComparedLater) {
   BoardWorld world(2);
   for (int i = 0; i < 3; ++i) world.issue(0, Kind::broadcast, 5, 0);
@@ -236,8 +236,8 @@ TEST(SharedExecutor, RepeatedCallsAreComparedBeforeLong) {
   EXPECT_TRUE(told_apart);
 }
 
-// `Disagreement` is a list of calls, with long runs of equal calls and a few barriers. One rank calls
-// something else once.
+// `Disagreement` is a list of calls, with long runs of equal calls and a few barriers. One rank
+// makes a different call once.
 struct Disagreement {
   std::vector<Call> calls;
   std::size_t rank;
@@ -275,7 +275,7 @@ bool somebody_was_told(const Issued& issued) {
   return false;
 }
 
-// Runs the ranks in random order, until one rank learns of a mismatch or none can make progress.
+// Runs the ranks in random order, until one rank learns of a mismatch or no rank can make progress.
 Issued play(BoardWorld& world, const Disagreement& plan, std::mt19937& random) {
   Issued issued(static_cast<std::size_t>(world.size()));
   for (int idle = 0; idle < 1000; ++idle) {
@@ -294,8 +294,8 @@ Issued play(BoardWorld& world, const Disagreement& plan, std::mt19937& random) {
   return issued;
 }
 
-// Whatever the order of events, some rank learns of the mismatch, and no rank takes data that was not meant
-// for its call.
+// Some rank must learn of the mismatch in every order of events. No rank may accept data that was
+// not meant for its call.
 TEST(SharedExecutor, OneCallThatDiffersIsToldApart) {
   for (std::uint32_t seed = 1; seed <= 100; ++seed) {
     std::mt19937 random(seed);
@@ -317,8 +317,8 @@ TEST(SharedExecutor, OneCallThatDiffersIsToldApart) {
   }
 }
 
-// Whatever other ranks write, this rank neither crashes nor reaches beyond the memory. (The sanitizers check
-// this.)
+// Even if other ranks write arbitrary data, this rank must neither crash nor access other memory.
+// (The sanitizers check this.)
 TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
   for (std::uint32_t seed = 1; seed <= 40; ++seed) {
     std::mt19937 random(seed);
@@ -328,7 +328,7 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
       for (std::byte& byte : world.memory().first(world.memory().size() - 3 * 64 * 1024)) {
         byte = static_cast<std::byte>(random());
       }
-      // These phases look valid, so the rank reads the data next to them.
+      // The phases that are written here look valid, so the rank reads the data next to them.
       for (int rank = 1; rank < 3; ++rank) {
         for (int number = 1; number <= numbers; ++number) {
           board.slot(rank, static_cast<std::uint64_t>(number))
@@ -350,14 +350,14 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
       EXPECT_LT(heard.message().size(), 2000u);
       if (operation.status.ok()) continue;
       EXPECT_EQ(operation.status.code(), Code::mismatch);
-      break;  // the rank has failed, and so has its group
+      break;  // the rank and its group have failed
     }
     world.executor(0).cancel();
   }
 }
 
 // A rank remembers the other ranks' counts of finished operations. It reads a count again only when
-// necessary, since the count's owner keeps using that cache line.
+// necessary, since the count's owner keeps using the same cache line.
 TEST(Board, WhatAllHaveFinishedIsRemembered) {
   BoardWorld world(3);
   Board& board = world.executor(0).board();
@@ -370,8 +370,8 @@ TEST(Board, WhatAllHaveFinishedIsRemembered) {
   EXPECT_FALSE(board.all_finished(8));
 }
 
-// Other ranks can write to the memory that holds a rank's own vote. Here the forged votes ask rank 0 for a
-// form of the operation that rank 0 does not have.
+// Other ranks can write to the memory that holds a rank's own vote. The forged votes in this test
+// ask rank 0 for a form of the operation that rank 0 does not have.
 TEST(SharedExecutor, AForgedVoteFailsTheOperation) {
   BoardWorld world(3);
   constexpr std::uint64_t count = 1000;
@@ -401,7 +401,7 @@ TEST(Board, TheReasonOfAFailureIsHeardOnce) {
   EXPECT_TRUE(world.executor(0).board().heard().ok());
   world.executor(2).board().fail(Status(Code::aborted, std::string(5000, 'x'), 1));
   world.executor(2).board().fail(Status(Code::timeout, "later"));
-  EXPECT_TRUE(world.executor(2).board().heard().ok());  // a rank does not hear its own failure
+  EXPECT_TRUE(world.executor(2).board().heard().ok());  // a rank does not receive its own failure
   EXPECT_EQ(world.rings(0), 1);
   EXPECT_EQ(world.rings(1), 1);
   EXPECT_EQ(world.rings(2), 0);

@@ -1,5 +1,4 @@
-// Tests the agreement of survivors against members that write notes as they like. The test plays ranks 1 and
-// 2.
+// Tests the agreement of survivors against ranks that send arbitrary notes. The test plays ranks 1 and 2.
 #include "collectives/group/shrinking.h"
 
 #include <chrono>
@@ -72,7 +71,7 @@ TEST_F(ShrinkingTest, AMemberThatTakesTheHighestNumberLeavesNone) {
   constexpr std::uint32_t highest = user_context_bit - 1;
   const auto first = begin(1);
   for (const int member : {1, 2}) first->on_note(member, note(Kind::join, 1, member == 1 ? highest : 2));
-  // The two do not answer the proposal, and this rank tries again.
+  // The other two ranks do not answer the proposal, and this rank tries again.
   const auto second = begin(2);
   for (const int member : {1, 2}) second->on_note(member, note(Kind::join, 2, 2));
   ASSERT_EQ(second->done().load(), 1u);
@@ -82,8 +81,8 @@ TEST_F(ShrinkingTest, AMemberThatTakesTheHighestNumberLeavesNone) {
   }
 }
 
-// This rank accepts a proposal, but its time runs out before it learns of the commit. When it tries again,
-// the leader answers with the decision of the first attempt.
+// This rank accepts a proposal, but times out before it learns of the commit. The leader answers
+// the second attempt with the decision of the first attempt.
 TEST_F(ShrinkingTest, ADecisionOfAnEarlierAttemptIsAdopted) {
   const Members members(*world_.mesh, world_.topology, {1, 0, 2});  // world rank 1 leads
   Shrinking first(context, members, failure_, world_, {.attempt = 1});

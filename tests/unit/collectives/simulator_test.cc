@@ -72,7 +72,7 @@ TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
         if (!algorithm.applies(p) || algorithm.kind == CollectiveKind::all_to_all_v) continue;
         const bool counted =
             algorithm.kind == CollectiveKind::gather_v || algorithm.kind == CollectiveKind::scatter_v;
-        if (counted) continue;  // has no estimate, since there is nothing to choose
+        if (counted) continue;  // there is no estimate, since there is only one choice
         const std::vector<std::uint64_t> counts(static_cast<std::size_t>(size), count);
         p.input_counts = p.output_counts = counts;
         std::vector<Tuning> tunings = {{2, 0, 8}};
@@ -92,7 +92,7 @@ TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
   }
 }
 
-// Returns the costs of a machine whose hosts are far apart.
+// Returns the costs of a cluster whose hosts are far apart.
 CostModel clustered() {
   CostModel model;
   model.near = {.alpha = 2e-6, .gap = 0.5e-6, .beta = 0.1e-9, .busy = 0.3e-6, .busy_byte = 0.05e-9};
@@ -135,7 +135,7 @@ TEST(Simulator, RanksShareCores) {
   const double alone = simulate(*doubling, p, {}, model).seconds;
   EXPECT_NEAR(alone, 3 * model.near.alpha, 1e-6);
   model.cores = 1;
-  // There are 24 messages. Each message means work at both ends, and one core does all this work.
+  // There are 24 messages with work at both ends, and one core does all this work.
   EXPECT_GE(simulate(*doubling, p, {}, model).seconds, 48 * model.near.busy);
 }
 
@@ -149,13 +149,13 @@ TEST(Simulator, HostsShareTheCoresOfAMachine) {
   const double apart = simulate(*pairwise, p, {}, model).seconds;
   const double estimated_apart = pairwise->cost(p, {}, model);
   model.hosts_per_machine = 4;
-  // Each of eight ranks sends six messages to other hosts. There is work at both ends.
+  // Each of eight ranks sends six messages to other hosts. Each message causes work at both ends.
   EXPECT_GE(simulate(*pairwise, p, {}, model).seconds, 8 * 6 * 2 * model.far.busy / model.cores);
   EXPECT_GT(simulate(*pairwise, p, {}, model).seconds, 1.5 * apart);
   EXPECT_GT(pairwise->cost(p, {}, model), 1.5 * estimated_apart);
 }
 
-// A root that broadcasts again and again runs ahead of the others.
+// A root that repeats its broadcast runs ahead of the other ranks, so its messages leave in a row.
 TEST(Simulator, MessagesInARowTakeLessWork) {
   const Problem p = problem(CollectiveKind::broadcast, 2, 8);
   CostModel model;
@@ -167,8 +167,8 @@ TEST(Simulator, MessagesInARowTakeLessWork) {
   EXPECT_GE(again, model.near.gap);
 }
 
-// Small messages in a row share packets, so their work grows with their size. A message that fills a packet
-// gains nothing from those before it.
+// Consecutive small messages share packets, so their work grows with their size. A message that
+// fills a packet gains nothing from earlier messages.
 TEST(Simulator, AsManyMessagesAsFitIntoAPacketTravelTogether) {
   const Topology apart = Topology::regular(2, 1);
   CostModel model = clustered();
@@ -213,7 +213,8 @@ TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   }
 }
 
-// docs/scaling.md shows estimates by these closed forms, for numbers of ranks that take too long to simulate.
+// docs/scaling.md uses these closed forms where a simulation would take too long, because there are too many
+// ranks.
 TEST(Simulator, ClosedFormsOfHundredsOfRanksAreWithinAFactorOfTwo) {
   constexpr double factor = 2.0;
   const Selector selector = Selector::create(CostModel{}, "").take();

@@ -110,7 +110,7 @@ TEST_F(TraceTest, AFileThatCannotBeWrittenIsNamed) {
   EXPECT_NE(refused.status().message().find("/no/such/folder/trace"), std::string::npos);
 }
 
-// A limit on the file's size stands in for a full disk.
+// A limit on the file's size imitates a full disk.
 TEST_F(TraceTest, EventsFromBeforeTheDiskWasFullStayValid) {
   std::shared_ptr<Trace> started = trace();
   started->add(event_of(1));

@@ -18,13 +18,13 @@ constexpr Fingerprint watched_barrier;
 
 struct Guarded : MemberWorld {
   explicit Guarded(int size, int rank = 0, bool talks = true) : MemberWorld(size, rank, talks) {}
-  // Begins an operation with a time limit of one minute, as if it had begun `age` ago.
+  // Begins an operation with a time limit of one minute, whose start time lies `age` in the past.
   Operation& begin_before(std::chrono::seconds age) {
     Operation& operation = begin(watched_barrier);
     operation.stamp(Deadline::Clock::now() - age);
     return operation;
   }
-  // Looks 64 times, since the watchdog reads the clock only once in many calls.
+  // Calls the watchdog 64 times, since it reads the clock only once in many calls.
   void look() {
     for (int i = 0; i < 64; ++i) watchdog.look();
   }

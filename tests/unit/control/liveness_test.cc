@@ -1,5 +1,5 @@
-// Tests the parts of the control plane that need no network: which ranks are linked, and the encoding of
-// frames.
+// Tests the parts of the control plane that need no network: the choice of links, the encoding of frames,
+// handshakes and addresses, and the identity of processes.
 
 #include <algorithm>
 #include <cmath>
@@ -36,7 +36,8 @@ TEST(LivenessRing, IsSymmetricalSparseAndConnected) {
       EXPECT_FALSE(std::ranges::binary_search(links, rank));
       for (const int other : links) EXPECT_TRUE(std::ranges::binary_search(neighbours(all, other), rank));
     }
-    // Every rank must be reachable from rank 0. By symmetry, every rank can then reach all others.
+    // Every rank must be reachable from rank 0. The links are symmetric, so every rank can then
+    // reach all others.
     std::set<int> reached = {0}, edge = {0};
     int hops = 0;
     for (; static_cast<int>(reached.size()) < p; ++hops) {

@@ -1,4 +1,5 @@
-// Tests which processes the control plane's port takes for ranks. The test plays the processes that connect.
+// Tests which processes the control plane's port accepts as ranks. The test plays the connecting
+// processes.
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 #include "control/liveness/overlay.h"
-#include "transport/meeting/socket.h"
+#include "tests/unit/control/lone_overlay.h"
 
 namespace tutti::liveness {
 namespace {
@@ -27,7 +28,8 @@ class NoEvents final : public ControlEvents {
   void on_note(const ControlNote& note) override { ADD_FAILURE() << "a note of rank " << note.origin; }
 };
 
-// Rank 1 of three ranks, with the nonces 10, 11 and 12. It waits for rank 0, and connects to rank 2.
+// The fixture runs rank 1 of three ranks. Their nonces (random numbers) are 10, 11 and 12. Rank 1
+// waits for rank 0, and connects to rank 2.
 class OverlayHello : public ::testing::Test {
  protected:
   OverlayHello() {
@@ -41,39 +43,22 @@ class OverlayHello : public ::testing::Test {
       options.peers.push_back(peer);
     }
     options.nonce = 11;
-    options.connect = [this](const SocketAddress&, security::Guard guard) {
-      int both[2];
-      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
-      rank_two_ = Descriptor(both[1]);
-      return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard));
-    };
-    auto listener = meeting::listen_on("control", "127.0.0.1", 0, 0).take();
-    port_ = port_of(listener);
-    overlay_ = std::make_unique<Overlay>(std::move(options), std::move(listener), events_);
-    overlay_->start(now_);
+    options.connect = connect_to_test(attempts_);
+    rank_ = std::make_unique<LoneOverlay>(std::move(options), events_);
     for (int i = 0; i < 3; ++i) turn();
   }
 
-  void turn() {
-    std::vector<pollfd> waits;
-    overlay_->collect(waits);
-    poll(waits.data(), waits.size(), 0);
-    overlay_->run(waits, now_);
-  }
-  static std::string hear(const Descriptor& end) {
-    std::string bytes(65536, '\0');
-    const ssize_t got = recv(end.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return bytes;
-  }
-  // Returns a valid hello of rank 0 to rank 1. It takes the job's number from the hello that rank 1 has sent
-  // to rank 2.
+  void turn() { rank_->turn(); }
+  // Returns the test's end of the connection from rank 1 to rank 2.
+  const Descriptor& rank_two() const { return attempts_.back().end; }
+  // Returns a valid hello of rank 0 to rank 1. The job's number is taken from the hello that rank 1
+  // has sent to rank 2.
   Hello good() const {
-    const auto own = decode_hello(hear(rank_two_));
+    const auto own = decode_hello(hear(rank_two()));
     return {.to = 1, .job = own.value_or(Hello{}).job, .from_nonce = 10, .to_nonce = 11};
   }
-  // Says this on the connection that was made last, and waits until it has arrived.
-  void say(const std::string& text) {
+  // Sends `text` on the newest connection, and waits until it has arrived.
+  void say_slowly(const std::string& text) {
     const int end = ends_.back().get();
     std::size_t said = 0;
     for (int under_way = 1; said < text.size() || under_way > 0; turn()) {
@@ -83,15 +68,15 @@ class OverlayHello : public ::testing::Test {
     }
     for (int i = 0; i < 10; ++i) turn();
   }
-  // Connects and says this hello. If `accuses`, then says that rank 2 is lost. Returns the answer to the
-  // hello, or nothing if the connection was closed without one.
+  // Connects and sends this hello. If `accuses` is true, also sends a report that rank 2 is lost.
+  // Returns the answer to the hello, or nothing if the connection was closed without an answer.
   std::optional<Answer> answer_to(const Hello& hello, bool accuses) {
     Descriptor end(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const SocketAddress address = *tutti::parse_address("127.0.0.1", port_);
+    const SocketAddress address = *tutti::parse_address("127.0.0.1", rank_->port);
     EXPECT_EQ(connect(end.get(), address.raw(), address.length), 0);
     std::string text = encode(hello);
     if (accuses) text += encode(Frame{.kind = FrameKind::lost, .code = Code::peer_lost, .target = 2});
-    EXPECT_EQ(send(end.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+    say(end, text);
     pollfd answered{end.get(), POLLIN, 0};
     for (int i = 0; i < 10'000 && poll(&answered, 1, 1) == 0; ++i) turn();
     const std::string answer = hear(end);
@@ -101,11 +86,9 @@ class OverlayHello : public ::testing::Test {
   }
 
   NoEvents events_;
-  Clock::time_point now_ = Clock::now();
-  Descriptor rank_two_;
+  std::vector<Attempt> attempts_;
   std::vector<Descriptor> ends_;
-  std::uint16_t port_ = 0;
-  std::unique_ptr<Overlay> overlay_;
+  std::unique_ptr<LoneOverlay> rank_;
 };
 
 TEST_F(OverlayHello, OfAnotherProcessThanTheRankIsRefused) {
@@ -128,29 +111,29 @@ TEST_F(OverlayHello, OfAnotherProcessThanTheRankIsRefused) {
   EXPECT_EQ(answer->verdict, Verdict::welcome);
 }
 
-// A member may write any number in place of a rank.
+// A faulty or hostile rank can send any number where a frame names a rank.
 TEST_F(OverlayHello, FramesThatNameNoRankAreIgnored) {
   ASSERT_TRUE(answer_to(good(), false));
   for (const std::uint32_t nobody : {3u, 1u << 30, ~0u}) {
     for (const FrameKind kind : {FrameKind::lost, FrameKind::left, FrameKind::publish, FrameKind::send})
-      say(encode(Frame{.kind = kind, .hops = 9, .code = Code::peer_lost, .origin = nobody, .target = 2}));
+      say_slowly(
+          encode(Frame{.kind = kind, .hops = 9, .code = Code::peer_lost, .origin = nobody, .target = 2}));
     for (const FrameKind kind : {FrameKind::lost, FrameKind::left, FrameKind::send})
-      say(encode(Frame{.kind = kind, .hops = 9, .code = Code::peer_lost, .target = nobody}));
+      say_slowly(encode(Frame{.kind = kind, .hops = 9, .code = Code::peer_lost, .target = nobody}));
   }
-  EXPECT_EQ(hear(rank_two_), "");
+  EXPECT_EQ(hear(rank_two()), "");
 }
 
 // Rank 0 sends many notes to rank 2, which does not read.
 TEST_F(OverlayHello, NotesForARankThatDoesNotReadAreDropped) {
   ASSERT_TRUE(answer_to(good(), false));
-  const std::string answer = encode(Answer{});
-  ASSERT_EQ(send(rank_two_.get(), answer.data(), answer.size(), MSG_NOSIGNAL), 16);
+  say(rank_two(), encode(Answer{}));
   turn();
   const std::string body(max_control_body, 'x');
   for (int i = 0; i < 50; ++i)
-    say(encode(Frame{.kind = FrameKind::send, .hops = 9, .target = 2, .body = body}));
+    say_slowly(encode(Frame{.kind = FrameKind::send, .hops = 9, .target = 2, .body = body}));
   std::size_t kept = 0;
-  for (std::string heard = hear(rank_two_); !heard.empty(); heard = hear(rank_two_)) {
+  for (std::string heard = hear(rank_two()); !heard.empty(); heard = hear(rank_two())) {
     kept += heard.size();
     turn();
   }
@@ -162,8 +145,8 @@ std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
 
-// A process that is turned away may keep its end open. The clock of rank 1 stands still, so no time limit of
-// rank 1 closes these connections.
+// A refused process may keep its end open. The clock of rank 1 does not advance, so no time limit
+// closes these connections.
 TEST_F(OverlayHello, ThatIsRefusedKeepsFewDescriptorsOpen) {
   Hello hello = good();
   hello.to_nonce ^= 1;

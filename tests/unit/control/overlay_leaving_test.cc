@@ -1,6 +1,6 @@
-// Tests what the control plane makes of a process that ends while ranks leave. The test plays the other
-// ranks.
-#include <map>
+// Tests how the control plane judges a process that ends while ranks leave. The test plays the
+// other ranks.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,13 +8,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "control/liveness/overlay.h"
-#include "transport/meeting/socket.h"
+#include "tests/unit/control/lone_overlay.h"
 
 namespace tutti::liveness {
 namespace {
@@ -68,8 +66,8 @@ class Child {
   ProcessIdentity identity_;
 };
 
-// Rank 0 of eight ranks. Its neighbours are ranks 1, 2, 4, 6 and 7. One of the other ranks is a process of
-// its own.
+// The fixture runs rank 0 of eight ranks. Its neighbours are ranks 1, 2, 4, 6 and 7. One of the
+// other ranks is a separate process.
 class OverlayLeaving : public ::testing::Test {
  protected:
   void start(int rank_of_child) {
@@ -84,65 +82,53 @@ class OverlayLeaving : public ::testing::Test {
       options.peers.push_back(peer);
     }
     options.nonce = 1;
-    options.connect = [this](const SocketAddress& address, security::Guard guard) {
-      int both[2];
-      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
-      ends_[address.port() - 4000] = Descriptor(both[1]);
-      return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard));
-    };
-    auto listener = meeting::listen_on("control", "127.0.0.1", 0, 0).take();
-    overlay_ = std::make_unique<Overlay>(std::move(options), std::move(listener), events_);
-    overlay_->start(now_);
-    turn();
+    options.connect = connect_to_test(attempts_);
+    rank_ = std::make_unique<LoneOverlay>(std::move(options), events_);
+    rank_->turn();
   }
-  // Makes one turn, at a time that is later by `passed`.
-  void turn(milliseconds passed = milliseconds(0)) {
-    now_ += passed;
-    std::vector<pollfd> waits;
-    overlay_->collect(waits);
-    poll(waits.data(), waits.size(), 0);
-    overlay_->run(waits, now_);
-  }
-  void say(int rank, const std::string& bytes) {
-    EXPECT_EQ(send(ends_.at(rank).get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
-    turn();
+  // Sends `bytes` to rank 0 in the name of the rank `from`.
+  void say_as(int from, const std::string& bytes) {
+    const auto latest = std::ranges::find(attempts_.rbegin(), attempts_.rend(), 4000 + from,
+                                          [](const Attempt& attempt) { return attempt.address.port(); });
+    ASSERT_NE(latest, attempts_.rend());
+    say(latest->end, bytes);
+    rank_->turn();
   }
   void link(int rank) {
-    turn();
-    say(rank, encode(Answer{}));
+    rank_->turn();
+    say_as(rank, encode(Answer{}));
   }
-  // Ends the child, and lets rank 0 notice it.
+  // Ends the child, and lets rank 0 notice its end.
   void end_child() {
     child_.end();
-    for (int i = 0; i < 4; ++i) turn(milliseconds(60));
+    for (int i = 0; i < 4; ++i) rank_->turn(milliseconds(60));
   }
 
   Child child_;
   Recorder events_;
-  Clock::time_point now_ = Clock::now();
-  std::map<int, Descriptor> ends_;  // of the connections that rank 0 has made, by rank
-  std::unique_ptr<Overlay> overlay_;
+  std::vector<Attempt> attempts_;
+  std::unique_ptr<LoneOverlay> rank_;
 };
 
 const std::string goodbye_of_rank_one = encode(Frame{.kind = FrameKind::left, .origin = 1, .target = 1});
 
-// Rank 3 becomes a neighbour when rank 1 leaves. It leaves, too, before there is a connection with it.
+// Rank 3 becomes a neighbour when rank 1 leaves. Rank 3 also leaves, before rank 0 has connected to
+// it.
 TEST_F(OverlayLeaving, ANewNeighbourWhoseProcessEndsHasLeftToo) {
   start(3);
   for (const int rank : {1, 2, 4, 6, 7}) link(rank);
-  say(1, goodbye_of_rank_one);
+  say_as(1, goodbye_of_rank_one);
   ASSERT_THAT(events_.left, ElementsAre(1));
   end_child();
   EXPECT_THAT(events_.lost, IsEmpty());
-  say(2, encode(Frame{.kind = FrameKind::left, .origin = 3, .target = 3}));
+  say_as(2, encode(Frame{.kind = FrameKind::left, .origin = 3, .target = 3}));
   EXPECT_THAT(events_.left, ElementsAre(1, 3));
 }
 
 TEST_F(OverlayLeaving, ALinkedNeighbourWhoseProcessEndsIsLost) {
   start(2);
   for (const int rank : {1, 2, 4, 6, 7}) link(rank);
-  say(1, goodbye_of_rank_one);
+  say_as(1, goodbye_of_rank_one);
   end_child();
   EXPECT_THAT(events_.lost, ElementsAre(2));
 }

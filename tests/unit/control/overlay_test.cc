@@ -23,11 +23,11 @@
 
 #include "core/error_text.h"
 #include "tests/support/scratch_folder.h"
-#include "transport/meeting/socket.h"
+#include "tests/unit/control/lone_overlay.h"
 
 namespace {
 
-// `NameService` is a name service that answers nothing until `answers` is true.
+// `NameService` is a name service that does not answer until `answers` is true.
 struct NameService {
   std::mutex mutex;
   std::condition_variable changed;
@@ -48,7 +48,7 @@ struct Entry {
 
 }  // namespace
 
-// These replace the C library's functions.
+// These functions replace those of the C library.
 extern "C" int getaddrinfo(const char*, const char*, const addrinfo*, addrinfo** list) {
   NameService& service = name_service();
   std::unique_lock lock(service.mutex);
@@ -82,8 +82,8 @@ class NoEvents final : public ControlEvents {
   int notes = 0;
 };
 
-// `World` has rank 0 of three ranks. Rank 0 connects to the other two: rank 1 has a literal address, rank 2 a
-// host name.
+// `World` has rank 0 of three ranks. Rank 0 connects to the other two ranks. Rank 1 has a literal
+// address, and rank 2 has a host name.
 class World {
  public:
   explicit World(security::SharedCredentials credentials = nullptr) {
@@ -96,35 +96,11 @@ class World {
     }
     options.nonce = 1;
     options.credentials = std::move(credentials);
-    options.connect = [this](const SocketAddress& address, security::Guard guard) {
-      int both[2];
-      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
-      connected.push_back(address.text());
-      ends.emplace_back(both[1]);
-      return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard));
-    };
-    auto listener = meeting::listen_on("control", "127.0.0.1", 0, 0).take();
-    port = port_of(listener);
-    overlay = std::make_unique<Overlay>(std::move(options), std::move(listener), events);
-    overlay->start(now);
+    options.connect = connect_to_test(attempts);
+    rank = std::make_unique<LoneOverlay>(std::move(options), events);
   }
-  void turn(milliseconds passed = milliseconds(0)) {
-    now += passed;
-    std::vector<pollfd> waits;
-    overlay->collect(waits);
-    poll(waits.data(), waits.size(), 0);
-    overlay->run(waits, now);
-  }
-  std::string hear(std::size_t end) {
-    std::string bytes(4096, '\0');
-    const ssize_t got = recv(ends[end].get(), bytes.data(), bytes.size(), 0);
-    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return bytes;
-  }
-  void say(std::size_t end, const std::string& bytes) {
-    EXPECT_EQ(send(ends[end].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
-  }
+  void turn(milliseconds passed = milliseconds(0)) { rank->turn(passed); }
+  const Descriptor& end(std::size_t attempt) const { return attempts[attempt].end; }
   // Links rank 0 with both other ranks.
   void link() {
     {
@@ -132,46 +108,45 @@ class World {
       name_service().answers = true;
     }
     name_service().changed.notify_all();
-    for (int i = 0; i < 10'000 && ends.size() < 2; ++i) {
+    for (int i = 0; i < 10'000 && attempts.size() < 2; ++i) {
       turn(milliseconds(1));
       usleep(1000);
     }
-    ASSERT_EQ(ends.size(), 2u);
-    for (const std::size_t end : {0u, 1u}) say(end, encode(Answer{}));
+    ASSERT_EQ(attempts.size(), 2u);
+    for (const std::size_t i : {0u, 1u}) say(end(i), encode(Answer{}));
     for (int i = 0; i < 3; ++i) turn();
-    for (const std::size_t end : {0u, 1u}) EXPECT_EQ(hear(end).size(), hello_bytes);
+    for (const std::size_t i : {0u, 1u}) EXPECT_EQ(hear(end(i)).size(), hello_bytes);
   }
 
   NoEvents events;
-  Clock::time_point now = Clock::now();
-  std::vector<std::string> connected;
-  std::vector<Descriptor> ends;
-  std::uint16_t port = 0;
-  std::unique_ptr<Overlay> overlay;
+  std::vector<Attempt> attempts;
+  std::unique_ptr<LoneOverlay> rank;
 };
 
 TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
   World world;
   world.turn();
-  ASSERT_EQ(world.connected, std::vector<std::string>{"10.0.0.1:4711"});
+  ASSERT_EQ(world.attempts.size(), 1u);
+  EXPECT_EQ(world.attempts[0].address.text(), "10.0.0.1:4711");
   world.turn();
-  EXPECT_EQ(world.hear(0).size(), hello_bytes);
-  world.say(0, encode(Answer{}));
+  EXPECT_EQ(hear(world.end(0)).size(), hello_bytes);
+  say(world.end(0), encode(Answer{}));
   world.turn();
-  // Rank 0 asks the name service for rank 2's address once. In some seconds of its own clock, it looks for
-  // the answer dozens of times. It must not wait for the answer.
+  // Rank 0 asks the name service for rank 2's address once. Within some seconds of its own clock,
+  // it checks dozens of times whether the answer has come. It must not block until the answer
+  // comes.
   const auto begin = Clock::now();
   int heartbeats = 0;
   for (int i = 0; i < 150; ++i) {
     world.turn(milliseconds(50));
-    std::string heard = world.hear(0);
+    std::string heard = hear(world.end(0));
     std::string_view rest = heard;
     for (Frame frame; take_frame(rest, frame) == Parsed::whole;) ++heartbeats;
-    world.say(0, encode(Frame{}));
+    say(world.end(0), encode(Frame{}));
   }
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
   EXPECT_GE(heartbeats, 2);
-  EXPECT_EQ(world.connected.size(), 1u);
+  EXPECT_EQ(world.attempts.size(), 1u);
   {
     NameService& service = name_service();
     std::unique_lock lock(service.mutex);
@@ -180,28 +155,28 @@ TEST(Overlay, ASlowNameServiceDelaysNoHeartbeat) {
     service.answers = true;
     service.changed.notify_all();
   }
-  for (int i = 0; i < 10'000 && world.connected.size() == 1; ++i) {
+  for (int i = 0; i < 10'000 && world.attempts.size() == 1; ++i) {
     usleep(1000);
     world.turn();
     world.turn(milliseconds(10 * (i % 10 == 0)));
   }
-  ASSERT_EQ(world.connected.size(), 2u);
-  EXPECT_EQ(world.connected[1], "10.0.0.7:4711");
+  ASSERT_EQ(world.attempts.size(), 2u);
+  EXPECT_EQ(world.attempts[1].address.text(), "10.0.0.7:4711");
 }
 
 std::string note(std::uint64_t key, std::uint8_t hops) {
   return encode(Frame{.kind = FrameKind::publish, .hops = hops, .origin = 1, .key = key});
 }
 
-// A rank that has forgotten a note's key passes the note on once more. Without a limit, a member that
-// publishes enough notes at once would make them circulate for ever.
+// A rank that has forgotten a note's key forwards the note again. Without a limit, enough notes at
+// the same time would circulate forever.
 TEST(Overlay, ANoteIsPassedOnSoManyTimesOnly) {
   World world;
   ASSERT_NO_FATAL_FAILURE(world.link());
-  world.say(0, note(1, 255) + note(2, 1) + note(3, 0));
+  say(world.end(0), note(1, 255) + note(2, 1) + note(3, 0));
   world.turn();
   EXPECT_EQ(world.events.notes, 3);
-  const std::string heard = world.hear(1);
+  const std::string heard = hear(world.end(1));
   std::map<std::uint64_t, int> hops;
   std::string_view rest = heard;
   for (Frame frame; take_frame(rest, frame) == Parsed::whole;) hops[frame.key] = frame.hops;
@@ -213,7 +188,7 @@ TEST(Overlay, EachOfManyNotesIsTakenOnce) {
   ASSERT_NO_FATAL_FAILURE(world.link());
   constexpr int many = 20'000;
   for (int i = 0; i < 2 * many; ++i) {
-    world.say(0, note(static_cast<std::uint64_t>(i % many + 1), 0));
+    say(world.end(0), note(static_cast<std::uint64_t>(i % many + 1), 0));
     if (i % 50 == 0) world.turn();
   }
   world.turn();
@@ -227,7 +202,7 @@ std::string log_about(const std::string& text, security::SharedCredentials crede
   EXPECT_TRUE(log::configure(log::Level::debug, file).ok());
   World world(std::move(credentials));
   const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
+  const SocketAddress address = *tutti::parse_address("127.0.0.1", world.rank->port);
   EXPECT_EQ(connect(stranger, address.raw(), address.length), 0);
   EXPECT_EQ(send(stranger, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
   std::string logged;
@@ -255,11 +230,11 @@ TEST(Overlay, WhoIsTurnedAwayIsInTheLog) {
   EXPECT_THAT(without, HasSubstr("has no token"));
 }
 
-// A distant rank needs several round trips to say who it is. In that time, many strangers that are nearer can
-// connect.
+// A distant rank needs several round trips to prove its identity. Many nearer strangers can connect in that
+// time, but must not displace the rank.
 TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   World world;
-  const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
+  const SocketAddress address = *tutti::parse_address("127.0.0.1", world.rank->port);
   const auto stranger_from = [&](const char* from) {
     Descriptor stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const SocketAddress own = *tutti::parse_address(from, 0);
@@ -280,10 +255,11 @@ TEST(Overlay, ACrowdFromOneAddressDisplacesItselfOnly) {
   EXPECT_FALSE(is_closed(far));
 }
 
-// A rank has sent a part of its hello. Then many strangers connect from the same host.
+// A rank has sent a part of its hello when many strangers connect from the rank's host. They must not
+// displace the rank.
 TEST(Overlay, ASilentCrowdDisplacesNoRankOfItsHostThatHasBegun) {
   World world;
-  const SocketAddress address = *tutti::parse_address("127.0.0.1", world.port);
+  const SocketAddress address = *tutti::parse_address("127.0.0.1", world.rank->port);
   const auto stranger = [&] {
     Descriptor made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(connect(made.get(), address.raw(), address.length), 0);
@@ -314,9 +290,10 @@ class Losses final : public ControlEvents {
   std::map<int, Status> lost;
 };
 
-// Runs rank 0 of two ranks, with rank 1 at `host`. Returns the text in which rank 0 reports the loss of rank
-// 1, and how long that took by the clock of rank 0. If `silent`, no attempt to connect is answered. If
-// `error` is given too, each attempt fails with that error instead.
+// Runs rank 0 of two ranks, with rank 1 at `host`. Returns the text in which rank 0 reports the
+// loss of rank 1, and the time until that report by the clock of rank 0. If `silent` is true, no
+// attempt to connect is answered. If `error` is not 0, each of these attempts fails with that error
+// instead.
 std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silent, int error = 0) {
   OverlayOptions options;
   for (int rank = 0; rank < 2; ++rank) {
@@ -325,26 +302,13 @@ std::pair<std::string, milliseconds> loss_of(const std::string& host, bool silen
     peer.addresses[address_name] = format(Address{host, 4711, 1, {}});
     options.peers.push_back(peer);
   }
-  std::vector<Descriptor> ends;
-  const auto unanswered = [&](const SocketAddress&, security::Guard guard) {
-    int both[2];
-    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, both), 0);
-    ends.emplace_back(both[1]);
-    return std::make_unique<Stream>(Descriptor(both[0]), std::move(guard), error);
-  };
-  if (silent) options.connect = unanswered;
+  std::vector<Attempt> attempts;
+  if (silent) options.connect = connect_to_test(attempts, error);
   Losses events;
-  Overlay overlay(std::move(options), meeting::listen_on("control", "127.0.0.1", 0, 0).take(), events);
-  const auto begin = Clock::now();
-  auto now = begin;
-  overlay.start(now);
-  for (; events.lost.empty() && now < begin + std::chrono::minutes(1); now += milliseconds(10)) {
-    std::vector<pollfd> waits;
-    overlay.collect(waits);
-    poll(waits.data(), waits.size(), 0);
-    overlay.run(waits, now);
-  }
-  return {events.lost[1].message(), std::chrono::duration_cast<milliseconds>(now - begin)};
+  LoneOverlay played(std::move(options), events);
+  const auto begin = played.now;
+  while (events.lost.empty() && played.now < begin + std::chrono::minutes(1)) played.turn(milliseconds(10));
+  return {events.lost[1].message(), std::chrono::duration_cast<milliseconds>(played.now - begin)};
 }
 
 TEST(Overlay, WhereTheNetworkDoesNotLeadIsSaidSoon) {
@@ -355,8 +319,8 @@ TEST(Overlay, WhereTheNetworkDoesNotLeadIsSaidSoon) {
   EXPECT_LT(after, milliseconds(5000));
 }
 
-// Rank 0 soon gives up after an error of the network. After a shortage on its own host, it keeps trying until
-// its time limit.
+// After an error of the network, rank 0 soon gives up. After a shortage on its own host, it keeps
+// trying until its time limit.
 TEST(Overlay, AShortageOfThisHostIsNotTakenForTheOthersRejection) {
   const std::chrono::nanoseconds patience = OverlayOptions{}.limit;
   for (const int error : {EHOSTUNREACH, ENETUNREACH, EACCES})
@@ -384,14 +348,10 @@ TEST(Overlay, ALackOfDescriptorsIsSaidAtOnce) {
     return std::unique_ptr<Stream>();
   };
   NoEvents events;
-  Overlay overlay(std::move(options), meeting::listen_on("control", "127.0.0.1", 0, 0).take(), events);
-  Clock::time_point now = Clock::now();
-  overlay.start(now);
-  EXPECT_EQ(overlay.unlinked().code(), Code::timeout);
-  std::vector<pollfd> waits;
-  overlay.collect(waits);
-  overlay.run(waits, now);
-  const Status why = overlay.unlinked();
+  LoneOverlay played(std::move(options), events);
+  EXPECT_EQ(played.overlay->unlinked().code(), Code::timeout);
+  played.turn();
+  const Status why = played.overlay->unlinked();
   EXPECT_EQ(why.code(), Code::resource_exhausted);
   EXPECT_THAT(why.message(), HasSubstr("file descriptors that it may have"));
   EXPECT_EQ(why.message().find("firewall"), std::string::npos) << why.message();

@@ -21,8 +21,8 @@ std::string text_of(std::span<const std::byte> bytes) {
 }
 
 TEST(ByteStream, MovesPartsThroughAPlainSocket) {
-  // The stream copies short parts into one buffer and sends that. It sends long parts directly from their own
-  // memory.
+  // The stream copies short parts into one buffer and sends the buffer. It sends long parts
+  // directly from their own memory.
   for (const std::size_t length : {std::size_t{3}, std::size_t{3000}}) {
     Connection connection;
     ByteStream stream;

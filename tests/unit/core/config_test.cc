@@ -102,8 +102,8 @@ TEST(Config, StartsWithTheDefaultsOfTheTable) {
   EXPECT_EQ(config.shm_window, 1u << 20);
   EXPECT_EQ(config.shm_ring, 128u << 10);
   EXPECT_EQ(config.log_level, log::Level::warn);
-  // The parser of each variable accepts its default, and the parsed value prints exactly as the table shows
-  // it.
+  // The parser of each variable must accept the variable's default. The parsed value must print
+  // exactly as in the table.
   for (const Config::Setting& setting : config.settings()) {
     EXPECT_EQ(setting.value, setting.variable->default_value) << setting.variable->name;
     EXPECT_FALSE(setting.from_environment);
@@ -205,7 +205,7 @@ TEST(Config, KnowsWhereValuesCameFrom) {
   }
 }
 
-// `./dev docs` writes docs/variables.md.
+// docs/variables.md holds the table. `./dev docs` writes this page.
 TEST(Config, TheDocumentationHoldsTheTable) {
   std::ifstream file(TUTTI_SOURCE_DIR "/docs/variables.md");
   const std::string text{std::istreambuf_iterator<char>(file), {}};

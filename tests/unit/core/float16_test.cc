@@ -51,7 +51,7 @@ TYPED_TEST(NarrowFloatTest, EveryPatternWidensExactlyAndComesBack) {
 }
 
 // Checks the floats around every number that the format represents, and around the midpoint between every two
-// neighbours.
+// neighbouring numbers.
 TYPED_TEST(NarrowFloatTest, RoundsToNearestEven) {
   const auto check = [&](float value) {
     for (const float signed_value : {value, -value}) {

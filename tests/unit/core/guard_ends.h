@@ -10,7 +10,7 @@
 
 #include "core/security/guard.h"
 
-// These helpers serve tests of two guards and the connection between them.
+// These helpers are for tests of two guards and the connection between them.
 namespace tutti::security {
 
 struct Connection {
@@ -30,7 +30,7 @@ struct Connection {
   Connection& operator=(const Connection&) = delete;
 };
 
-// Advances both guards in turn, 20 times each. That is more than any exchange needs.
+// Advances both guards in turn, 20 times each, which is more than any exchange needs.
 inline void meet(Connection& connection, Guard& connects, Guard& accepts) {
   for (int turn = 0; turn < 20; ++turn) {
     connects.advance(connection.left);

@@ -24,7 +24,7 @@ Guard connector(const std::string& token, bool tls, std::uint32_t from) {
   return Guard::connecting(holder_of(token, tls), {Service::launch, from, nobody}, ample());
 }
 
-// Makes a guard that lets ranks 1 and 3 connect, each with a token of its own.
+// Makes a guard that lets ranks 1 and 3 connect, each with its own token.
 Guard acceptor_of_two(bool tls, int& asked) {
   const auto credentials_of = [tls, &asked](std::uint32_t from) -> SharedCredentials {
     ++asked;
@@ -54,7 +54,8 @@ TEST(GuardOfMany, EachRankMayHaveATokenOfItsOwn) {
   }
 }
 
-// Without credentials for any rank, the guard must not become one that lets everybody pass.
+// A guard that finds credentials for no rank must refuse everyone. It must not behave like a guard that needs
+// no credentials.
 TEST(GuardOfMany, WhereNoRankIsExpectedNobodyPasses) {
   for (const std::string greeting : {"TUTTILN\n and more", "GET / HTTP/1.1\r\n", ""}) {
     Connection connection;

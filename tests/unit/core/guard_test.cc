@@ -105,7 +105,8 @@ std::pair<Descriptor, Descriptor> connect_by_tcp() {
   return {std::move(connects), std::move(accepts)};
 }
 
-// The system forgets the address of an end that has reset its connection.
+// The error must still contain the address, although the system forgets the address of a peer that
+// has reset its connection.
 TEST(Guard, WhoHasResetItsConnectionIsNamedByItsAddress) {
   auto [left, right] = connect_by_tcp();
   const std::string address = own_address(left.get());
@@ -130,7 +131,7 @@ TEST(Guard, OneSideWithoutATokenIsRefusedOnBoth) {
     EXPECT_THAT(connects.status().message(), HasSubstr("has no token"));
     EXPECT_THAT(accepts.status().message(), HasSubstr("has no token"));
   }
-  // A plain greeting arrives where the guard expects another guard's opening.
+  // The guard receives a plain greeting instead of another guard's opening.
   for (const std::string greeting : {"TUTTIST\n and more", "tutti?\r\n and more"}) {
     Connection connection;
     Guard accepts = acceptor("secret");
@@ -158,7 +159,7 @@ TEST(Guard, StrangersAreTurnedAwayAtTheFirstWrongByteWithoutAWord) {
     EXPECT_FALSE(accepts.is_noteworthy());
     EXPECT_EQ(receive_all(connection.left), "");
   }
-  // The connecting side also turns away a process that has no guard.
+  // The connecting side also refuses a process without a guard.
   Connection connection;
   Guard connects = connector("secret");
   send_all(connection.right, "HTTP/1.1 400 Bad Request\r\n");
@@ -205,7 +206,7 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
     ASSERT_TRUE(connects.status().ok() && accepts.status().ok());
     ASSERT_EQ(recording.to_right.size(), 2u);
   }
-  {  // replays what the connecting side sent
+  {  // replays the bytes of the connecting side
     Connection connection;
     Guard accepts = acceptor("secret");
     for (const std::string& said : recording.to_right) {
@@ -215,7 +216,7 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
     EXPECT_EQ(accepts.advance(connection.right), State::failed);
     EXPECT_EQ(accepts.status().code(), Code::unauthenticated);
   }
-  {  // replays what the accepting side sent
+  {  // replays the bytes of the accepting side
     Connection connection;
     Guard connects = connector("secret");
     for (const std::string& said : recording.to_left) {
@@ -227,12 +228,12 @@ TEST(Guard, AReplayedHandshakeIsRefused) {
   }
 }
 
-// A stranger without a token sends a member's own messages back to that member, as if a peer had sent them.
+// A stranger without a token sends a rank's own messages back to that rank, as if they came from a peer.
 TEST(Guard, AReflectedHandshakeIsRefused) {
   Connection ours, theirs;
   Guard victim = acceptor("secret"), also_victim = connector("secret");
-  // The stranger passes the opening of the connecting side to the accepting side, and passes the challenge
-  // back to the connecting side.
+  // The stranger forwards the opening to the accepting side, and forwards the challenge back to the
+  // connecting side.
   also_victim.advance(theirs.left);
   send_all(ours.left, receive_all(theirs.right));
   victim.advance(ours.right);
@@ -241,7 +242,7 @@ TEST(Guard, AReflectedHandshakeIsRefused) {
   also_victim.advance(theirs.left);
   const std::string proof = receive_all(theirs.right);
   ASSERT_EQ(proof.size(), digest_bytes);
-  // The proof of the connecting side is not accepted as a proof of the accepting side.
+  // The connecting side does not accept its own proof as a proof of the accepting side.
   std::string verdict = challenge;
   verdict[11] = 2;
   verdict.replace(body_offset, digest_bytes, proof);
@@ -280,7 +281,7 @@ TEST(Guard, WhoAcceptsGetsOneProofOnly) {
 }
 
 TEST(Guard, EveryChangedByteIsNoticed) {
-  // The opening and the proof go to the right, the challenge and the verdict to the left.
+  // The opening and the proof go from left to right. The challenge and the verdict go from right to left.
   const std::size_t total = 3 * Guard::message_bytes + digest_bytes;
   for (std::size_t position = 0; position < total; ++position) {
     Guard connects = connector("secret"), accepts = acceptor("secret");
@@ -289,7 +290,8 @@ TEST(Guard, EveryChangedByteIsNoticed) {
       if (position >= seen && position < seen + text.size()) text[position - seen] ^= 1;
       seen += text.size();
     });
-    // In the last message, no proof covers the reserved bytes and the mode, so changing them has no effect.
+    // No proof covers the version, the mode and the reserved bytes of the last message, so a change of these
+    // bytes has no effect.
     const std::size_t last = 2 * Guard::message_bytes + digest_bytes;
     const bool unused = position >= last + 8 && position < last + body_offset && position != last + 11;
     EXPECT_EQ(connects.status().ok() && accepts.status().ok(), unused) << "byte " << position;

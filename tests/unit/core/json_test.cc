@@ -27,7 +27,8 @@ TEST(JsonWriter, KeepsLargeNumbers) {
   EXPECT_EQ(json.text(), "[18446744073709551615,-9223372036854775808]");
 }
 
-// A JSON parser accepts the output for every short byte sequence and for the special cases of UTF-8.
+// A JSON parser must accept the output for every short sequence of bytes, and for the special cases
+// of UTF-8.
 TEST(JsonWriter, AnyTextIsAString) {
   const auto written = [](std::string_view text) {
     JsonWriter json;

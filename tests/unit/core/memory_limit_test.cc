@@ -52,7 +52,8 @@ TEST_F(MemoryLimitTest, OfTheControlGroupAndThoseAboveIt) {
 
 TEST_F(MemoryLimitTest, OfTheFirstVersionsGroups) {
   write("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/0123\n2:cpuacct:/docker/0123\n0::/\n");
-  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n");  // the limit of this container itself
+  // This is the limit of the container itself.
+  write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "400000\n");
   EXPECT_EQ(memory_limits(root_).group, 400'000u);
   write("/sys/fs/cgroup/memory/docker/0123/memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(memory_limits(root_).group, 400'000u);

@@ -28,7 +28,7 @@ constexpr std::array<Kind, 8> built_in = {Kind::sum, Kind::product, Kind::min,  
 // These counts are below, at and above the lengths of SIMD vectors.
 constexpr std::array<std::size_t, 16> counts = {0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 63, 65, 127, 1000};
 
-// Returns bit patterns that are special in some format, mixed with random ones.
+// Returns bit patterns that are special in some format, mixed with random bit patterns.
 Bytes sample(DataType type, std::size_t count, std::mt19937_64& random) {
   static const std::vector<float> floats = {0.0f,
                                             -0.0f,

@@ -9,8 +9,8 @@
 #include <tutti/reduce_op.h>
 #include <tutti/types.h>
 
-// These functions compute the results that reduce kernels must have, as plainly as possible and without
-// sharing code with them.
+// These functions compute the right results of reduce kernels. They are as simple as possible, and
+// share no code with the kernels.
 namespace tutti::reference {
 
 struct Format {
@@ -56,7 +56,7 @@ inline double decode(Format format, unsigned code) {
   return sign * std::ldexp(1.0 + std::ldexp(mantissa, -format.mantissa_bits), exponent - format.bias());
 }
 
-// Returns the code of `value`; every NaN becomes the positive quiet NaN.
+// Returns the code of `value`. Every NaN becomes the positive quiet NaN.
 inline unsigned encode(Format format, double value) {
   if (std::isnan(value)) return format.nan_code();
   const unsigned sign = std::signbit(value) ? format.sign_bit() : 0;

@@ -49,7 +49,8 @@ TEST(Shown, SecretsAreMaskedInUrls) {
   EXPECT_EQ(shown("", "tcp://b:1?mail=a@b"), "tcp://b:1?mail=a@b");
 }
 
-// People use these characters in passwords, although a URL should have %2F, %3F, %23 and %40 instead.
+// Users write these characters in passwords, although a URL should have %2F, %3F, %23 and %40
+// instead.
 TEST(Shown, PasswordsWithTheSignsOfAUrlAreMasked) {
   for (const char* password : {"pa/ss", "/", "1/2", "pa?ss", "pa#ss", "p@ss", "p@s/s@", "a/b?c"}) {
     const std::string login = std::string("me:") + password;

@@ -31,8 +31,8 @@ TEST(Status, CarriesCodePeerAndText) {
   EXPECT_EQ(copy.code(), Code::peer_lost);
 }
 
-// Control characters from a peer must not reach the terminal, and must not begin a line that looks like a
-// line of tutti.
+// Control characters from a peer must not reach the terminal. They must also not begin a new line,
+// which could look like a line of tutti.
 TEST(Status, NothingControlsATerminal) {
   const Status status(Code::aborted, "rank 1 says: \x1b[2J\nok");
   EXPECT_EQ(status.message(), "rank 1 says: \\x1b[2J\\nok");

@@ -33,8 +33,8 @@ TEST(Crowd, ThatIsSilentDisplacesNobodyOfItsHostWhoHasBegun) {
   EXPECT_EQ(index_of_first_to_go({{1, true}, {1, true}, {1, false}}), 0u);
 }
 
-// Returns a guard that holds the token "secret" and has refused a peer. The peer has `token`, or no token if
-// `token` is empty.
+// Returns a guard that holds the token "secret" and has refused a peer with the token `token`. An empty
+// `token` means that the peer has none.
 Guard refused(const std::string& token) {
   Connection connection;
   Guard accepts = Guard::accepting(test::holder_of("secret"), Service::data, 2,

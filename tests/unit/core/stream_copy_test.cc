@@ -9,7 +9,7 @@
 namespace tutti::test {
 namespace {
 
-// Tests all alignments of the source and of the target, with lengths around whole cache lines. Bytes next to
+// Tests many alignments of the source and of the target, with lengths around whole cache lines. Bytes next to
 // the target must not change.
 TEST(StreamCopy, EveryAlignmentAndLength) {
   std::vector<unsigned char> from(1024);

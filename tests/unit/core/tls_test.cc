@@ -37,7 +37,8 @@ Guard acceptor(const Settings& settings, Service service = Service::data, std::u
   return Guard::accepting(Credentials::create(settings).take(), service, self, Deadline::after(seconds(60)));
 }
 
-// Writes `text` to `from`, in as many pieces as the socket requires. Returns what arrives at `to`.
+// Writes `text` to `from`, in as many pieces as the socket requires. Returns the text that arrives
+// at `to`.
 std::string carry(Tls& from, Tls& to, const std::string& text) {
   std::string arrived;
   std::size_t written = 0;
@@ -71,7 +72,7 @@ TEST(Tls, CarriesEverythingUnderKeysOfTheToken) {
   EXPECT_EQ(carry(*right, *left, text), text);
 }
 
-// An agent's secret is forgotten once the agent has been accepted, and its connection remains.
+// The launcher forgets an agent's secret after it has accepted the agent, but keeps the connection.
 TEST(Tls, OutlivesItsCredentials) {
   Settings settings = by_token("secret");
   settings.rekey_bytes = 1000;

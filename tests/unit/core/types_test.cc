@@ -150,7 +150,7 @@ TEST(Fingerprint, HoldsEveryRankBesideTheCallThatItIsPartOf) {
   }
 }
 
-// The digest must change if a count, the order of the counts, or their number changes.
+// The digest must change if a count, the order of the counts or the number of counts changes.
 TEST(Fingerprint, DigestsOfCountsDiffer) {
   std::set<std::uint64_t> digests;
   std::size_t total = 0;

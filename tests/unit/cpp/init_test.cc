@@ -1,4 +1,4 @@
-// Tests that `init` refuses ranks of another build, and that it accepts transports by name.
+// Tests that `init` refuses ranks of another build, and which names of transports it accepts.
 #include <memory>
 #include <string>
 #include <thread>
@@ -37,7 +37,7 @@ TEST(Init, AnotherBuildIsNamedOnBothSides) {
   const auto store = std::make_shared<MemoryStore>();
   std::string refusal;
   std::jthread rank_0([&] { refusal = refusal_of_rank_0(store); });
-  // Rank 1 differs from rank 0 only in one digit of its build.
+  // The build of rank 1 differs from the build of rank 0 in only one digit.
   PrefixStore keys("tutti/" + Config().job_id, store);
   const Deadline ample = Deadline::after(seconds(60));
   Introduction other = decode_introduction(keys.get("session", ample).take()).take();
@@ -62,7 +62,8 @@ TEST(Init, TransportsByName) {
       ADD_FAILURE() << unknown.back();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::invalid_argument);
-      EXPECT_THAT(error.what(), HasSubstr("there are: shm, tcp, nccl, or auto alone, for all that can run"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr("there are: shm, verbs, tcp, nccl, or auto alone, for all that can run"));
     }
   }
 }

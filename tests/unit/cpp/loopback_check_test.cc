@@ -52,7 +52,7 @@ TEST(LoopbackCheck, TwoNetworkNamespacesOfOneHostAreTwoHosts) {
   EXPECT_FALSE(check_loopback({rank_at(0, "a", "127.0.0.1:1"), other}).ok());
 }
 
-// Ranks do not believe each other's addresses, so a damaged one is refused later, when it is used.
+// This check ignores damaged addresses, since ranks refuse such addresses later, when they use them.
 TEST(LoopbackCheck, ADamagedAddressIsNotItsConcern) {
   PeerInfo damaged = rank_at(1, "b", "127.0.0.1:2");
   damaged.addresses["control"] = "127.0.0.1";

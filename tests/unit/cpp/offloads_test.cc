@@ -27,7 +27,7 @@ Config with(const std::string& cuda, const std::string& nccl) {
   return config;
 }
 
-// Returns the names of the libraries that are made, or the error.
+// Returns the names of the offloads that are made, or the error.
 std::vector<std::string> made(const std::vector<std::string>& transports, const Config& config) {
   const auto offloads = make_offloads(transports, config);
   if (!offloads.ok()) return {offloads.status().to_string()};

@@ -112,8 +112,8 @@ TEST_P(JoinWorlds, OverAFileTwice) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, JoinWorlds, testing::Values(1, 2, 3, 7, 16));
 
-// Starts all ranks at once. Rank `broken` cannot listen. Checks that the other ranks learn why, and which
-// rank it is.
+// Starts all ranks at once. Rank `broken` cannot listen. Checks that the other ranks learn the
+// number of that rank, and the reason.
 void expect_told(int broken, const StoreLocation& store) {
   constexpr int world_size = 3;
   std::vector<Status> outcomes(world_size);
@@ -238,15 +238,15 @@ TEST(Join, OverSomebodysDataIsRefusedAtOnce) {
   write_private(store.path, "weeks of work");
   for (const Outcome& outcome : join_all(3, store)) {
     EXPECT_EQ(outcome.status().code(), Code::invalid_argument) << outcome.status().to_string();
-    EXPECT_SAYS(outcome.status().message(), "something else than a session");
+    EXPECT_SAYS(outcome.status().message(), "it does not hold a session");
   }
   std::string left;
   std::getline(std::ifstream(store.path), left);
   EXPECT_EQ(left, "weeks of work");
 }
 
-// An attacker plays rank 0 and serves a store. Then the attacker puts the session file of that store where
-// rank 1 looks for the file of its own job.
+// An attacker imitates rank 0 and serves a store. The attacker then puts the session file of that
+// store in the place where rank 1 looks for the file of its own job.
 TEST(Join, ASessionOfSomebodyElseLeadsNowhere) {
   const ScratchFolder folder;
   const StoreLocation theirs = file_at(folder / "theirs"), ours = file_at(folder / "ours");
@@ -372,8 +372,8 @@ TEST(Join, WhoIsInterruptedLooksForNobody) {
   }
 }
 
-// Both ranks have already met, and rank 1 joins again. Without the interruption, rank 1 would retry until
-// rank 0 joins again too.
+// Both ranks have already met, and rank 1 joins again. If rank 1 were not interrupted, it would
+// retry until rank 0 also joined again.
 TEST(Join, WhoIsInterruptedDoesNotTryAgain) {
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   const std::vector<Outcome> met = join_all(2, store);
@@ -383,7 +383,8 @@ TEST(Join, WhoIsInterruptedDoesNotTryAgain) {
   EXPECT_EQ(late.peer(), 1);
 }
 
-// Rank 0 stops serving as soon as the other ranks need its store no longer, so the port can be used again.
+// Rank 0 stops its store as soon as the other ranks no longer need the store. So its port can be
+// used again.
 TEST(Join, AgainAndAgainOnOnePort) {
   const StoreLocation store = tcp_at("127.0.0.1", free_port());
   std::vector<std::thread> threads;

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 Deadline ample() { return Deadline::after(std::chrono::seconds(60)); }
 
-// Returns a function that returns 7 once the promise is kept.
+// Returns a function that waits for the promise, and then returns 7.
 std::function<int()> waits_for(std::promise<void>& promise) {
   return [kept = promise.get_future().share()] {
     kept.wait();
@@ -58,7 +58,7 @@ TEST(DetachedCall, MayReturnAfterNobodyWaitsAnyMore) {
   EXPECT_EQ(end.wait_for(std::chrono::seconds(60)), std::future_status::ready);
 }
 
-// Signals belong to the program, so its handlers must not run on a thread that it does not know.
+// The program's signal handlers must not run on a thread that the program does not know.
 TEST(DetachedCall, TakesNoSignals) {
   const DetachedCall call([] {
     sigset_t blocked;

@@ -14,7 +14,7 @@ Launch found(const Environment& environment, const LaunchArguments& arguments = 
   return discover(arguments, environment).take();
 }
 
-// Returns the message of the error, or an empty text if there is none.
+// Returns the message of the error, or an empty text if there is no error.
 std::string error(const Environment& environment, const LaunchArguments& arguments = {}) {
   const Result<Launch> launch = discover(arguments, environment);
   if (launch.ok()) return {};
@@ -217,7 +217,7 @@ TEST(Environment, OpenMpiOnSeveralHosts) {
   expect_launch(user, 2, 4, "tcp://m:5");
   EXPECT_TRUE(user.launcher_key.empty());
   EXPECT_SAYS(error(with(mpirun, {{"MASTER_ADDR", "m"}})), "MASTER_PORT");
-  // These variables are those of another process, or of a launcher without PMIx.
+  // These variables belong to another process, or to a launcher without PMIx.
   EXPECT_SAYS(error(with(mpirun, {{"PMIX_RANK", "0"}})), "MASTER_ADDR and MASTER_PORT are not");
   EXPECT_SAYS(error(with(mpirun, {{"PMIX_NAMESPACE", ""}})), "mpirun -x MASTER_ADDR=HOST_OF_RANK_0");
 }
@@ -256,11 +256,11 @@ TEST(Environment, SlurmWithPmi) {
   const Environment srun =
       with(step, {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"PMI_FD", "10"}, {"PMI_JOBID", "77.1"}});
   expect_launch(found(srun), 3, 4, "the launcher's PMI (descriptor 10)");
-  // These variables are those of an outer step.
+  // These variables belong to an outer step.
   const Launch inner = found(with(srun, {{"PMI_JOBID", "77.0"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}));
   expect_launch(inner, 3, 4, "tcp://n03:" + std::to_string(slurm_port("77", "1")));
-  // mpiexec runs its own processes as a step, one on each host, so its ranks have other numbers than the
-  // step.
+  // mpiexec runs its own processes as a step, with one process on each host. So the ranks of
+  // mpiexec differ from the ranks of the step.
   Environment mpiexec = with(srun, {{"PMI_RANK", "6"}, {"PMI_SIZE", "8"}, {"PMI_FD", "7"}});
   mpiexec.erase("PMI_JOBID");
   expect_launch(found(mpiexec), 6, 8, "the launcher's PMI (descriptor 7)");
@@ -276,7 +276,7 @@ TEST(Environment, SlurmWithPmix) {
   EXPECT_TRUE(found(with(srun, {{"SLURM_JOB_NODELIST", "n[01-04],m1"}})).store.fence_only);
   EXPECT_EQ(launch.local_rank, 1);
   expect_launch(found(with(srun, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 3, 4, "tcp://m:5");
-  // These variables are those of an outer step, or of another rank.
+  // These variables belong to an outer step or to another rank.
   for (const Environment& other :
        {Environment{{"PMIX_NAMESPACE", "slurm.pmix.77.0"}}, {{"PMIX_RANK", "0"}}}) {
     expect_launch(found(with(srun, other)), 3, 4, "tcp://n03:" + std::to_string(slurm_port("77", "1")));
@@ -295,7 +295,7 @@ TEST(Environment, Slurm) {
   expect_launch(found(with(step, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "5"}})), 3, 4, "tcp://m:5");
   expect_launch(found(with(step, {{"SLURM_STEP_NUM_TASKS", "9"}, {"MASTER_PORT", "5"}})), 3, 9,
                 "tcp://n03:5");
-  // The shell of `salloc` is such a step, and its programs are no ranks of the job.
+  // The shell of `salloc` is also a step, but the programs that it runs are not ranks of the job.
   expect_launch(found(with(step, {{"SLURM_STEP_ID", "4294967290"}})), 0, 1, "none");
   expect_launch(found(with(step, {{"SLURM_STEP_NODELIST", ""},
                                   {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.9"},

@@ -1,4 +1,4 @@
-// Tests how ranks meet over stores that misbehave.
+// Tests how ranks meet over faulty stores.
 #include <chrono>
 #include <future>
 #include <string>
@@ -27,7 +27,7 @@ Introduction rank_of(int rank, int world_size) {
   return self;
 }
 
-// `UsersStore` is a store that a user might write. Each derived class has one fault.
+// `UsersStore` is a store as a user might write it. Each derived class has one fault.
 class UsersStore : public Store {
  public:
   Status set(std::string_view key, std::string_view value, Deadline deadline) override {
@@ -57,8 +57,8 @@ class UsersStore : public Store {
   MemoryStore store_;
 };
 
-// `ForgetfulStore` never stores what a rank sends of itself. It answers with the rank's own nonce, as if an
-// earlier attempt of the rank were stored.
+// `ForgetfulStore` does not store a rank's introduction. It answers with the rank's own nonce, as
+// if it had stored an earlier attempt of that rank.
 class ForgetfulStore final : public UsersStore {
  public:
   Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired,
@@ -100,7 +100,7 @@ TEST(Exchange, AStoreThatDoesNotWaitIsNotAskedWithoutPause) {
   }
 }
 
-// The server of a `DyingStore` dies during the first wait. The store reports this only as a timeout, as
+// The server of a `DyingStore` dies during the first wait. The store reports only a timeout, as
 // torch's stores do.
 class DyingStore final : public UsersStore {
  public:
@@ -138,8 +138,8 @@ TEST(Exchange, GarbageInTheKeysIsAnErrorNotACrash) {
   EXPECT_EQ(exchange(other, rank_of(2, 2), {}, ample()).status().code(), Code::invalid_argument);
 }
 
-// The key "done" should say how a meeting ended. Here it holds garbage, or a value that belongs to another
-// key.
+// The key "done" should say how a meeting ended. In this test it holds an invalid value, or a value
+// that belongs to another key.
 TEST(Exchange, ADamagedEndIsAnErrorOnlyForThoseWhoFail) {
   for (const std::string& end : {std::string("\xff\xff garbage"), encode_table({}), std::string("0"),
                                  encode_table({encode_introduction(rank_of(0, 2))})}) {
@@ -173,7 +173,7 @@ class SlowStore final : public ForwardingStore {
   }
 };
 
-// At its deadline, a rank finishes the request in progress, and makes no further requests.
+// A rank whose deadline has passed finishes the request in progress, and makes no further requests.
 TEST(Exchange, ASlowStoreDelaysTheEndByOneAnswer) {
   for (const int rank : {0, 1}) {
     MemoryStore fast;
@@ -205,8 +205,8 @@ class StallingStore final : public UsersStore {
   }
 };
 
-// After a meeting, a rank stops waiting long before its deadline if another rank does not leave, or if the
-// store stalls.
+// After a meeting, a rank waits until the other ranks have left. If another rank does not leave or
+// the store stalls, this wait ends long before the rank's deadline.
 TEST(Exchange, TakingLeaveHasALimitOfItsOwn) {
   const auto begin = Deadline::Clock::now();
   auto stalled = std::async(std::launch::async, [] {

@@ -36,7 +36,7 @@ Introduction rank_of(int rank, int world_size, const std::string& digest = "TUTT
   return self;
 }
 
-// Runs each exchange in a thread of its own.
+// Runs each exchange in its own thread.
 std::vector<Outcome> meet(Store& store, const std::vector<Introduction>& ranks,
                           const ExchangeOptions& options = {}, Deadline deadline = ample()) {
   std::vector<Outcome> outcomes(ranks.size(), Status(Code::internal, "not run"));
@@ -85,8 +85,8 @@ TEST_P(ExchangeWorlds, TheSameKeysServeAgain) {
   MemoryStore store;
   std::vector<std::thread> threads;
   std::vector<int> completed(static_cast<std::size_t>(GetParam()), 0);
-  // There is no barrier between rounds. So a fast rank may find keys of the previous meeting, if other ranks
-  // have not left that meeting yet.
+  // There is no barrier between rounds. So a fast rank may find keys of the previous meeting that
+  // other ranks have not left yet.
   for (int rank = 0; rank < GetParam(); ++rank) {
     threads.emplace_back([&, rank] {
       for (int round = 0; round < 10; ++round) {
@@ -111,7 +111,7 @@ TEST_P(ExchangeWorlds, SingleUse) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, ExchangeWorlds, testing::Values(1, 2, 3, 4, 7, 8, 16));
 
-// Error messages show the facts of offloads.
+// The facts of offloads must be short and printable, since error messages show them.
 TEST(Exchange, FactsOfOffloadsAreShortAndPrintable) {
   const auto code_of = [](std::map<std::string, std::string> offloads) {
     Introduction self = rank_of(0, 1);
@@ -130,7 +130,7 @@ TEST(Exchange, FactsOfOffloadsAreShortAndPrintable) {
 TEST(Exchange, ADuplicateRankIsNamedWithBothHosts) {
   MemoryStore store;
   std::vector<Introduction> ranks = world_of(3);
-  ranks[2].rank = 1;  // host2 takes rank 1 as well; rank 2 is missing
+  ranks[2].rank = 1;  // host2 also claims rank 1, so rank 2 is missing
   for (const Outcome& outcome : meet(store, ranks)) {
     ASSERT_FALSE(outcome.ok());
     EXPECT_EQ(outcome.status().code(), Code::mismatch);
@@ -141,10 +141,10 @@ TEST(Exchange, ADuplicateRankIsNamedWithBothHosts) {
   }
   EXPECT_EQ(store.get("present", ample()).take(), "0");
   EXPECT_FALSE(store.exists("table", ample()).take());
-  expect_complete(meet(store, world_of(3)));  // the failed meeting leaves nothing behind
+  expect_complete(meet(store, world_of(3)));  // the failed meeting has left no keys
 }
 
-// Both jobs have a rank 1, but only one of the two can take part in the meeting.
+// Both jobs have a rank 1. Only the rank 1 of rank 0's job can take part in the meeting.
 TEST(Exchange, AnotherJobIsRefusedAndDoesNotDisturb) {
   MemoryStore store;
   ExchangeOptions options;
@@ -181,7 +181,7 @@ TEST(Exchange, JobsAreToldApartByWhatBothKnow) {
       same({{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "1"}}, {{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "2"}}));
 }
 
-// This happens if `tutti run` starts a script that starts the ranks' program twice.
+// Users make this mistake if `tutti run` starts a script that starts the ranks' program twice.
 TEST(Exchange, ARankThatIsStartedTwiceIsRefused) {
   MemoryStore store;
   const pid_t other = fork();
@@ -244,7 +244,6 @@ TEST(Exchange, VersionsThatDiffer) {
   for (const Outcome& outcome : meet(store, ranks)) EXPECT_SAYS(outcome.status().message(), "version");
 }
 
-// Rank 0 arrives last and times out first. It reports the missing ranks to all.
 TEST(Exchange, WhatRankZeroDoesNotApproveFailsOnAllRanks) {
   for (const bool single_use : {false, true}) {
     MemoryStore store;
@@ -263,6 +262,7 @@ TEST(Exchange, WhatRankZeroDoesNotApproveFailsOnAllRanks) {
   }
 }
 
+// Rank 0 arrives last and times out first. It reports the missing ranks to all ranks.
 TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
   MemoryStore store;
   const std::vector<int> others{1, 3, 4, 6};
@@ -283,7 +283,7 @@ TEST(Exchange, MissingRanksAreNamedOnAllRanks) {
   }
 }
 
-// Three of four ranks have arrived and wait for the fourth.
+// Three of four ranks have arrived and wait for the fourth rank.
 TEST(Exchange, ARankThatIsInterruptedEndsTheMeeting) {
   for (const int interrupted : {0, 2}) {
     MemoryStore store;
@@ -366,14 +366,15 @@ TEST(Exchange, AMissingRankZeroIsNamed) {
   std::vector<Introduction> ranks = world_of(3);
   ranks.erase(ranks.begin());
   const std::vector<Outcome> outcomes = meet(store, ranks, {}, Deadline::after(seconds(2)));
-  // The rank that gives up first leaves the meeting, so the other rank may report that rank as missing too.
+  // The rank that gives up first leaves the meeting. So the other rank may also report that rank as
+  // missing.
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.status().code(), Code::timeout);
     EXPECT_EQ(outcome.status().peer(), 0) << outcome.status().to_string();
   }
 }
 
-// Rank 1 gives up first, which ends the meeting for rank 0 as well. Rank 1 still counts as arrived.
+// Rank 1 gives up first, which also ends the meeting for rank 0. Rank 1 still counts as arrived.
 TEST(Exchange, ARankThatGivesUpIsNotMissing) {
   MemoryStore store;
   Outcome impatient = Status(Code::internal, "not run");
@@ -417,7 +418,7 @@ TEST(Exchange, ARepeatedAttemptIsNoDuplicate) {
   const std::vector<Introduction> ranks = world_of(2);
   Introduction before = ranks[1];
   before.addresses["tcp"] = "an earlier address";
-  // An attempt whose connection broke would leave this key behind.
+  // An earlier attempt with a broken connection may have left this key.
   const std::string earlier = encode_introduction(before);
   ASSERT_TRUE(store.set("rank/1", earlier, ample()).ok());
   Outcome one = Status(Code::internal, "not run");

@@ -38,7 +38,7 @@ std::unique_ptr<SessionFile> published(const std::string& path, const SessionTex
   return file;
 }
 
-// Returns why no session can be published at the path.
+// Returns the error of publishing a session at the path.
 Status cannot_publish(const std::string& path) {
   SessionFile file(path);
   return publish(file, some_session());
@@ -54,7 +54,8 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Checks that neither rank 0 nor another rank accepts the file at the path, and that both say why.
+// Checks that rank 0 and other ranks refuse the file at the path, and that both errors give the
+// reason.
 void expect_refused(const std::string& path, const std::string& why) {
   for (const Status& status : {read_session(path).status(), cannot_publish(path)}) {
     EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
@@ -137,8 +138,8 @@ TEST(FileSession, WhatMayStillBecomeASession) {
     const auto replaces = published(path);
     EXPECT_TRUE(read_session(path).ok());
   }
-  // Rank 0 replaces a file that a user has made by `touch`, although others can read it. The file is empty,
-  // so it cannot mislead a rank.
+  // Rank 0 replaces a file that a user has made by `touch`, although other users can read it. An
+  // empty file cannot mislead a rank.
   write_file(path, "");
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
   const auto replaces = published(path);
@@ -151,9 +152,9 @@ TEST(FileSession, OthersDataAreLeftAlone) {
   for (const std::string& data : {std::string("x"), std::string("weeks of work"), std::string(100, '\0'),
                                   std::string(5'000'000, 'x')}) {
     write_file(path, data);
-    expect_refused(path, "something else than a session");
+    expect_refused(path, "it does not hold a session");
     ASSERT_EQ(chmod(path.c_str(), 0644), 0);
-    expect_refused(path, "something else than a session");
+    expect_refused(path, "it does not hold a session");
     EXPECT_TRUE(content(path) == data);
   }
 }

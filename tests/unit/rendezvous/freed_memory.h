@@ -5,8 +5,8 @@
 
 namespace tutti::test {
 
-// Makes this program look for `secret` in all memory passed to `operator delete`. It can look for at most
-// five secrets.
+// Makes this program look for `secret` in all memory that is passed to `operator delete`. It can
+// look for at most five secrets.
 void look_for(std::span<const std::byte> secret);
 // Returns how many times the program has found a secret since the last call.
 std::size_t found_in_freed_memory();

@@ -53,7 +53,7 @@ TEST(Interfaces, FilterByAddressBlock) {
   EXPECT_EQ(filtered("10.3.0.0/16"), "ib0 ib1");
   EXPECT_EQ(filtered("10.2.0.0/24,10.3.1.0/24"), "eth1 ib1");
   EXPECT_EQ(filtered("10.1.0.7/32"), "eth0");
-  // Of an interface's addresses, only those in the block are used.
+  // An address of an interface is used only if it is in the block.
   const auto v6 = select_interfaces(host, {"fd00::/8", "V"}, std::nullopt).take();
   ASSERT_EQ(v6.size(), 1u);
   ASSERT_EQ(v6[0].addresses.size(), 1u);

@@ -26,8 +26,8 @@ std::promise<void> answer;
 
 }  // namespace
 
-// This replaces the C library's function. For `slow_host`, it waits until the test sets `answer`. For every
-// other name, it calls the original.
+// This replaces the C library's function. For the name `slow_host`, it blocks until the test sets `answer`.
+// It calls the original function for every other name.
 extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
   using Lookup = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
   static const auto original = reinterpret_cast<Lookup>(dlsym(RTLD_NEXT, "getaddrinfo"));
@@ -45,7 +45,7 @@ using std::chrono::seconds;
 
 Deadline ample() { return Deadline::after(seconds(300)); }
 
-// A `StallingServer` accepts a client, answers its first request, and then answers nothing more.
+// A `StallingServer` accepts a client, and answers only its first request.
 class StallingServer {
  public:
   StallingServer() {

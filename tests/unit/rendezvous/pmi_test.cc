@@ -1,5 +1,6 @@
-// Tests how ranks pass a session on through their launcher. The launcher is a part of the test, but the
-// sockets are real. tests/multiprocess/mpiexec_test.cc does the same with MPICH's launcher.
+// Tests how rank 0 passes a session to the other ranks through their launcher. The launcher is a
+// part of the test, but the sockets are real. tests/multiprocess/mpiexec_test.cc does the same with
+// MPICH's launcher.
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -46,14 +47,14 @@ class Job {
   int size() const { return static_cast<int>(clients_.size()); }
   int farewells() const { return launcher_.farewells(); }
 
-  // Lets rank 0 publish the text, and returns what the others have read.
+  // Lets rank 0 publish the text. Returns the texts that the other ranks have read.
   std::vector<std::string> pass_on(const std::string& text) {
     std::vector<std::string> read(clients_.size() - 1);
     std::vector<std::thread> threads;
     for (int rank = 1; rank < size(); ++rank) {
       threads.emplace_back([this, rank, &read] {
         PmiAnnouncer announcer(client(rank), {});
-        for (int times = 0; times < 2; ++times) {  // the second read does not wait for a fence
+        for (int times = 0; times < 2; ++times) {  // the second read needs no fence
           const Result<Secret> found = announcer.read(ample());
           EXPECT_TRUE(found.ok()) << found.status().to_string();
           if (found.ok()) read[static_cast<std::size_t>(rank - 1)] = found->reveal();
@@ -127,7 +128,7 @@ TEST(Pmi, WaitsForTheOthersNoLongerThanItMay) {
       const Status later = announcer.read(ample()).status();
       EXPECT_EQ(later.code(), Code::invalid_argument) << later.to_string();
       job.end();
-      EXPECT_EQ(job.farewells(), 0);  // so a real mpiexec would end the job
+      EXPECT_EQ(job.farewells(), 0);  // without a farewell, a real mpiexec would end the job
     }
   }
 }
@@ -144,8 +145,8 @@ TEST(Pmi, MeetsForOneThreadAtATime) {
   }).join();
 }
 
-// Checks that no session can be read or published at this descriptor, and that the error says why and what
-// to do.
+// Checks that no session can be read or published at this descriptor. The error must give the
+// reason and a remedy.
 void expect_useless(int socket, const std::string& why) {
   PmiClient client(socket);
   PmiAnnouncer announcer(client, {});
@@ -163,7 +164,7 @@ TEST(Pmi, WhatIsNoLauncherIsOneClearError) {
   expect_useless(fileno(file), "non-socket");
   struct stat info = {};
   ASSERT_EQ(fstat(fileno(file), &info), 0);
-  EXPECT_EQ(info.st_size, 0);  // nothing has been written into somebody's file
+  EXPECT_EQ(info.st_size, 0);  // the client has not written into another program's file
   std::fclose(file);
 
   for (const auto& [answer, why] : std::vector<std::pair<std::string, std::string>>{
@@ -188,7 +189,7 @@ TEST(Pmi, WhatIsNoLauncherIsOneClearError) {
   }
 }
 
-// If a launcher refuses to keep a value, its answer may contain that value.
+// The answer of a launcher that refuses a value may contain that value.
 TEST(Pmi, ASessionThatTheLauncherRefusesIsNotShown) {
   std::array<int, 2> ends{-1, -1};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);

@@ -13,7 +13,7 @@
 namespace tutti::pmix {
 namespace {
 
-// A `Kind` is what the calling convention knows of a type.
+// A `Kind` holds the properties of a type that matter to the calling convention.
 struct Kind {
   std::size_t size = 0;
   bool pointer = false;
@@ -31,7 +31,7 @@ constexpr std::array<Kind, sizeof...(Parameters) + 1> kinds(Result (*)(Parameter
   return {kind_of<Result>(), kind_of<Parameters>()...};
 }
 
-// Returns whether a function of the header has the same parameters as a member of `Api`.
+// Returns whether a function of the header and a member of `Api` have equal kinds of results and parameters.
 template <class Ours, class Theirs>
 constexpr bool agree() {
   return kinds(static_cast<Ours>(nullptr)) == kinds(static_cast<Theirs*>(nullptr));

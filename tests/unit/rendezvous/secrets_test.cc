@@ -30,7 +30,7 @@ namespace {
 using std::chrono::seconds;
 using test::found_in_freed_memory;
 
-// The tokens are literals, so the test itself frees no memory that holds them.
+// The tokens are literals, so that the test itself frees no memory with a token.
 constexpr char token[] = "a token that is longer than what a string keeps within itself";
 constexpr std::size_t token_bytes = sizeof token - 1;
 constexpr char session_token[] = "00112233445566778899aabbccddeeff0f1e2d3c4b5a69788796a5b4c3d2e1f0";
@@ -111,8 +111,8 @@ TEST_F(Secrets, ATokenThatASessionFileAddsToIsOverwritten) {
   EXPECT_EQ(found_in_freed_memory(), 0u);
 }
 
-// The rank that writes the session file overwrites the token. A rank that reads the file overwrites it too,
-// even if it cannot reach the store that the file names.
+// The rank that writes the session file overwrites the token in memory. A rank that reads the file
+// also does so, even if it cannot reach the store that the file names.
 TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
   const test::ScratchFolder folder;
   Launch launch;
@@ -132,8 +132,8 @@ TEST_F(Secrets, TheTokenOfASessionFileIsOverwritten) {
   EXPECT_EQ(found_in_freed_memory(), 0u);
 }
 
-// Launchers such as mpiexec do not overwrite the token. So the launcher is another process, whose memory the
-// test does not search.
+// The launcher is another process. The test does not search its memory, because launchers such as
+// mpiexec do not overwrite the token.
 TEST_F(Secrets, TheTokenOfASessionThatALauncherPassesOnIsOverwritten) {
   const Deadline ample = Deadline::after(seconds(60));
   test::PmiLauncher launcher(2);

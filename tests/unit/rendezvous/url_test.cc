@@ -41,6 +41,7 @@ TEST(Url, Env) {
 
 TEST(Url, ErrorsNameTheUrlAndTheFault) {
   const std::vector<std::pair<std::string, std::string>> cases = {
+      {"mpi://world", "nothing may follow mpi://"},
       {"", "expected env://"},
       {"host:29500", "expected env://"},
       {"http://a:1", "unknown scheme 'http'"},

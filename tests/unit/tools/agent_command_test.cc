@@ -1,4 +1,4 @@
-// Tests the command `tutti agent`: how it calls back, and what becomes of its processes.
+// Tests the command `tutti agent`: how it calls the launcher back, and how its processes end.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The agent runs as a child of the test, and its launcher is played by the test.
+// The agent runs as a child of the test, and the test plays its launcher.
 class AgentCommand : public testing::Test {
  protected:
   void SetUp() override {
@@ -66,7 +66,7 @@ class AgentCommand : public testing::Test {
     for (char byte = 0; byte != '\n' && read(out_.get(), &byte, 1) == 1;) result += byte;
     return result;
   }
-  // Reads the secret, and takes the agent's call.
+  // Reads the secret, and accepts the agent's call.
   void take_call() {
     const std::string said = line();
     ASSERT_EQ(said.size(), std::string("tutti-agent 1 ").size() + 64 + 1) << said;
@@ -80,7 +80,7 @@ class AgentCommand : public testing::Test {
     ASSERT_TRUE(called_);
     ASSERT_TRUE(launcher_.receive()->has_hello());
   }
-  // Starts a rank. Returns its process id, and that of the process that started it.
+  // Starts a rank. Returns its process id, and the id of its parent.
   std::pair<pid_t, pid_t> start_rank(std::chrono::nanoseconds lease) {
     record::FromLauncher record;
     record.set_lease_ns(static_cast<std::uint64_t>(lease.count()));

@@ -1,4 +1,4 @@
-// Tests an agent's part of a job, for a launcher that the test plays.
+// Tests the part of a job that one agent runs. The test plays the launcher.
 #include "tools/run/agent_session.h"
 
 #include <fstream>
@@ -62,7 +62,7 @@ FromLauncher settle_record(std::uint64_t number) {
   return record;
 }
 
-// Each of these ranks of a world of five runs the shell script.
+// Makes a record that starts `ranks` of a world of five ranks. Each of them runs the shell script.
 FromLauncher start_record(const std::string& script, const std::vector<std::uint32_t>& ranks = {0, 3}) {
   FromLauncher record;
   record::Start& start = *record.mutable_start();
@@ -81,7 +81,8 @@ FromLauncher with(FromLauncher record, const std::function<void(record::Start&)>
   return record;
 }
 
-// The session runs in a process of its own, since it changes its folder and reaps all of its children.
+// The session runs in a separate process, since it changes its folder and reaps all of its
+// children.
 class AgentSessionTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -112,7 +113,8 @@ class AgentSessionTest : public testing::Test {
     launcher_.send(lease_record(1min));
     launcher_.send(start);
   }
-  // Receives records until one of this kind, and keeps what they say. Fails if the connection ends before.
+  // Receives and keeps records until one of this kind arrives. Fails if the connection ends before
+  // that.
   std::optional<FromAgent> receive_until(FromAgent::WhatCase what) {
     while (std::optional<FromAgent> record = launcher_.receive()) {
       if (record->has_output()) output_[record->output().rank()] += record->output().bytes();
@@ -123,7 +125,7 @@ class AgentSessionTest : public testing::Test {
     ADD_FAILURE() << "the connection has ended";
     return std::nullopt;
   }
-  // Waits until the rank has written a line, and returns the line as a number.
+  // Waits until the rank has written a line. Returns the line as a number.
   pid_t pid_from(std::uint32_t rank) {
     while (output_[rank].find('\n') == std::string::npos) {
       if (!receive_until(FromAgent::kOutput)) return -1;
@@ -141,7 +143,7 @@ class AgentSessionTest : public testing::Test {
     }
     EXPECT_EQ(agents_status(), exit_failure);
   }
-  // A launcher whose records the agent takes would also lose the agent, but when its lease has passed.
+  // The test must distinguish a refusal from an expired lease, which also ends the connection.
   void expect_the_records_are_refused() {
     expect_the_connection_ends();
     std::ifstream file(folder_ / "stderr");
@@ -260,7 +262,7 @@ TEST_F(AgentSessionTest, PassesSignalsOn) {
 TEST_F(AgentSessionTest, SettlesAfterTheExits) {
   start(start_record("echo $$; test $RANK = 1 || sleep 1000", {1, 2}));
   const pid_t rank = pid_from(1);
-  // Nothing is received meanwhile, so the exit and the answer arrive in the order in which they were sent.
+  // This loop ends when the rank has ended. The agent must report that end before it answers `settle`.
   while (kill(rank, 0) == 0 && std::ranges::count(living_processes(), rank) > 0) usleep(1000);
   launcher_.send(settle_record(6));
   const auto settled = receive_until(FromAgent::kSettled);
@@ -309,7 +311,7 @@ TEST_F(AgentSessionTest, TellsThatTheProgramIsMissing) {
   leave();
 }
 
-// A variable PATH would not help: the program has a path of its own.
+// The error must not mention PATH, because the program's name contains a path.
 TEST_F(AgentSessionTest, TellsThatTheProgramIsMissingAtItsPath) {
   start(with(start_record(""), [](auto& start) { start.set_program(0, "./no-such-program"); }));
   const auto problem = receive_until(FromAgent::kProblem);
@@ -360,7 +362,7 @@ TEST_F(AgentSessionTest, EndsRanksThatWaitForCreditWhenTheLauncherEnds) {
 TEST_F(AgentSessionTest, EndsItsRanksWhenItIsAskedToEnd) {
   start(start_record("echo $$; exec sleep 1000"));
   const pid_t rank = pid_from(3);
-  kill(agent_, SIGHUP);  // has no effect: ssh may end
+  kill(agent_, SIGHUP);  // has no effect, since ssh may end before the job
   launcher_.send(settle_record(1));
   receive_until(FromAgent::kSettled);
   kill(agent_, SIGTERM);
@@ -416,7 +418,8 @@ INSTANTIATE_TEST_SUITE_P(All, SenselessRecords,
                          testing::Range(0, static_cast<int>(senseless_records().size())));
 
 TEST_F(AgentSessionTest, BytesThatAreNoRecordEndTheConnection) {
-  launcher_.send_frame(lease_record(1min).SerializeAsString() + "\xff");  // the beginning makes sense
+  // The beginning is a valid record.
+  launcher_.send_frame(lease_record(1min).SerializeAsString() + "\xff");
   expect_the_records_are_refused();
 }
 

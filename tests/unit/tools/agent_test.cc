@@ -16,7 +16,7 @@
 namespace tutti::tools {
 namespace {
 
-// Runs an agent until nothing of its task is left, and keeps what it reports.
+// Runs an agent until all processes of its task have ended, and keeps its reports.
 class AgentTest : public testing::Test, private AgentEvents {
  protected:
   AgentTest() {
@@ -24,7 +24,7 @@ class AgentTest : public testing::Test, private AgentEvents {
     agent_ = std::make_unique<Agent>(io_, static_cast<AgentEvents&>(*this));
   }
 
-  // Runs ranks 1 and 4, or `ranks`, of a world of five. Each runs the shell script.
+  // Runs `ranks` of a world of five ranks. Each of them runs the shell script.
   void run(const std::string& script, const std::vector<int>& ranks = {1, 4}, int input = -1) {
     AgentTask task = task_of({"sh", "-c", script});
     task.ranks = ranks;

@@ -1,4 +1,4 @@
-// Tests that the agents which the launcher expects reach it, and that nobody else does.
+// Tests that the launcher accepts the agents that it expects, and no other processes.
 #include "tools/run/callback.h"
 
 #include <array>
@@ -53,7 +53,7 @@ Result<Connection> dial_for(const Call& call, std::chrono::nanoseconds limit) {
   return dial(limited);
 }
 
-// The launcher runs on the test's thread, and each agent that dials on one of its own.
+// The launcher runs on the test's thread. Each agent that dials runs on its own thread.
 class CallbackTest : public testing::Test {
  protected:
   void SetUp() override { open({literal("127.0.0.1")}); }
@@ -86,7 +86,7 @@ class CallbackTest : public testing::Test {
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     run_until([&] { return arrived_.contains(call.host); });
   }
-  // An agent that is refused tries again and again. So it dials for a short time only.
+  // The agent dials only for a short time, because a refused agent would repeat its attempts.
   void expect_refused(const Call& call) {
     const std::size_t before = arrived_.size();
     EXPECT_EQ(answer_to(call, 200ms).status().code(), Code::timeout);
@@ -102,10 +102,10 @@ class CallbackTest : public testing::Test {
     Descriptor made(test::connect_to("127.0.0.1", port_at_end(callback_->endpoints().front())));
     EXPECT_EQ(fcntl(made.get(), F_SETFL, O_NONBLOCK), 0);
     io_.restart();
-    io_.poll();  // takes the connection out of the listener's queue
+    io_.poll();  // the listener accepts the connection
     return made;
   }
-  // Returns a connection whose guard is done or has failed, and that has not said hello.
+  // Returns a connection whose guard has finished or failed, before the hello.
   Connection judged(std::uint32_t host, const std::string& secret, const std::string& job = "a job") {
     using State = security::Guard::State;
     const security::Parties parties{security::Service::launch, host, security::nobody};
@@ -122,7 +122,7 @@ class CallbackTest : public testing::Test {
     EXPECT_FALSE(made.is_guarded());
     return made;
   }
-  // Returns why the launcher refuses the connection, or `ok`.
+  // Returns the reason why the launcher refuses the connection, or `ok`.
   Status verdict_on(std::uint32_t host, const std::string& secret, const std::string& job = "a job") {
     const Connection made = judged(host, secret, job);
     return made.is_guarded() ? made.guard()->status() : Status();
@@ -241,7 +241,7 @@ TEST_F(CallbackTest, StrangersAreClosedWithoutAnAnswer) {
     send(other.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL);
     EXPECT_EQ(heard_until_closed(other), "");
   }
-  // A hello without a proof only hears that a proof is needed.
+  // The answer to a hello without a proof only says that a proof is needed.
   const Descriptor unproved = stranger();
   const CallHello hello = encode_call_hello(1);
   EXPECT_EQ(send(unproved.get(), hello.data(), hello.size(), MSG_NOSIGNAL), 16);
@@ -269,7 +269,8 @@ TEST_F(CallbackTest, TheSecretMayArriveAfterTheCall) {
   Call call = call_of(1);
   call.endpoints = {"127.0.0.9:" + std::to_string(port)};
   auto answer = std::async(std::launch::async, dial_for, call, 30s);
-  run_until([&] { return network.records().size() >= 2; });  // the first call was refused
+  run_until(
+      [&] { return network.records().size() >= 2; });  // a second call shows that the first one was refused
   ASSERT_TRUE(callback_->expect(1, agents_secret).ok());
   run_until([&] { return answer.wait_for(0s) == std::future_status::ready; });
   EXPECT_TRUE(answer.get().ok());
@@ -285,7 +286,8 @@ TEST_F(CallbackTest, AnAgentStopsCallingOnceTheLauncherDoesNotWaitForIt) {
     Call call = call_of(1);
     call.abandoned = write_end.get();
     auto answer = std::async(std::launch::async, dial_for, call, 1h);
-    // A launcher that does not run lets the agent wait, and one that does not know the secret refuses it.
+    // If `answers` is true, the launcher refuses the agent again and again, since it does not know the
+    // secret. Otherwise the launcher does not answer, and the agent waits.
     if (answers) run_until([runs = 0]() mutable { return ++runs > 10; });
     read_end.reset();
     if (answers) run_until([&] { return answer.wait_for(0s) == std::future_status::ready; });
@@ -324,7 +326,7 @@ TEST_F(CallbackTest, WhatIsReadOnTheNetworkIsWorthNothing) {
   ASSERT_EQ(records.size(), 1u);
   EXPECT_THAT(records[0].said, Not(HasSubstr("TUTTILN")));
   EXPECT_THAT(records[0].said + records[0].answered, Not(HasSubstr(agents_secret)));
-  // Another launcher that expects the same secret does not accept what was recorded.
+  // Another launcher that expects this secret must not accept the recorded bytes.
   open({literal("127.0.0.1")});
   arrived_.clear();
   ASSERT_TRUE(callback_->expect(1, agents_secret).ok());
@@ -386,7 +388,7 @@ TEST_F(CallbackTest, ListensOnPortsOfTheRange) {
   const auto second = Callback::open(loop_, address, "a job", on_agent(), {.ports = PortRange{port, port}});
   EXPECT_EQ(second.status().code(), Code::resource_exhausted);
   EXPECT_THAT(second.status().message(), HasSubstr("TUTTI_PORT_RANGE"));
-  // The second address has its own port where the port of the first is taken.
+  // Another process has a port of the range at the second address. The launcher gets a different port there.
   const auto taken = meeting::listen_on("another process", "127.0.0.2", first, last).take();
   open({literal("127.0.0.1"), literal("127.0.0.2")}, PortRange{first, last});
   EXPECT_NE(callback_->endpoints().back(), security::own_address(taken.get()));

@@ -1,4 +1,5 @@
-// Tests what an agent says when it cannot call its launcher back. `callback_test.cc` tests the other calls.
+// Tests the error of an agent that cannot call its launcher back. `callback_test.cc` tests calls
+// that succeed or are refused.
 #include "tools/run/dial.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Tests what `tutti doctor` concludes from what the probes have found out.
+// Tests the conclusions of `tutti doctor` from the results of its probes.
 #include <string>
 #include <vector>
 
@@ -71,7 +71,8 @@ TEST(DoctorFindings, NoteALackOfSharedMemory) {
 TEST(DoctorFindings, NameClocksThatAreWrong) {
   Examined examined = healthy(3);
   examined.hosts[0].clock = ClockOffset{.ahead = -3600, .uncertainty = 0.1};
-  examined.hosts[1].clock = ClockOffset{.ahead = 1.5, .uncertainty = 2};  // which may be right
+  // With this uncertainty, the true offset may be 0.
+  examined.hosts[1].clock = ClockOffset{.ahead = 1.5, .uncertainty = 2};
   EXPECT_THAT(find_all(examined),
               ElementsAre(problem("the clock of alpha differs from this machine's by -3600.0 s", "set-ntp")));
 }
@@ -245,7 +246,8 @@ TEST(DoctorFindings, AreSortedAndPrintable) {
 TEST(DoctorAdvice, DependsOnWhatTheLauncherSays) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"host b runs tutti 0.1.0 (build 1), this machine 0.1.0 (build 2)", "the same build of tutti on b"},
-      {"host b has no /opt/tutti: install it there, or give its place by --prefix DIR", "install tutti on b"},
+      {"host b has no /opt/tutti: install it there, or name its folder with --prefix DIR",
+       "install tutti on b"},
       {"host b: /opt/tutti: error while loading shared libraries: libfoo.so.1", "ldd"},
       {"host b: the launcher cannot be called back: 10.0.0.9:1: Connection refused", "--call-back"},
       {"host b did not come up within 20s:\n  its agent has not called back", "TUTTI_PORT_RANGE"},

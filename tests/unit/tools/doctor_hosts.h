@@ -9,8 +9,8 @@
 
 namespace tutti::tools::doctor {
 
-// These make healthy hosts, for tests that then make something wrong. Interface N of host H has the address
-// 10.N.0.H+1.
+// These functions make healthy hosts. A test then adds a fault. Interface N of host H has the
+// address 10.N.0.(H+1).
 inline std::string address_of(std::size_t host, int card = 0) {
   return "10." + std::to_string(card) + ".0." + std::to_string(host + 1);
 }
@@ -68,7 +68,7 @@ inline Examined healthy(std::size_t hosts, int cards = 1) {
   return examined;
 }
 
-// Returns what the host `from` has found out about the card of `to`.
+// Returns the path from the host `from` to the card of the host `to`.
 inline Path& path_of(Examined& examined, std::size_t from, std::size_t to, std::size_t card = 0) {
   for (Connection& connection : examined.connections) {
     if (connection.from == from && connection.to == to) return connection.paths.at(card);

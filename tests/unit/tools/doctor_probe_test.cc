@@ -33,7 +33,7 @@ class DoctorResponder : public testing::Test {
     responder_.start();
   }
 
-  // Returns a connection on which nothing has been sent yet.
+  // Returns a new connection on which no bytes have been sent.
   TestSocket connect() const { return connect(target_); }
   static TestSocket connect(const Target& target) {
     const SocketAddress address = *parse_address(target.address, target.port);
@@ -101,7 +101,7 @@ TEST_F(DoctorResponder, ServesOthersWhileStrangersAreSilent) {
   EXPECT_EQ(test_paths({target_}, pass).at(0).outcome, Outcome::reached);
 }
 
-// A listener whose queue is full drops the first packets of further connections.
+// A listener whose queue is full drops the first packets of further connections, so the probe gets no answer.
 TEST_F(DoctorResponder, IsMeasuredIfAnotherAddressIsSilent) {
   const Descriptor silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   SocketAddress address = *parse_address(loopback_address, 0);
@@ -158,7 +158,7 @@ TEST(DoctorProbe, AnswersEachCommand) {
   std::vector<ProbeAnswer> answers;
   for (std::string line; std::getline(lines, line);) answers.push_back(parse_answer(line).take());
   ASSERT_EQ(answers.size(), 7u);
-  EXPECT_EQ(answers[0].problem, "no such command: test");  // before the beginning
+  EXPECT_EQ(answers[0].problem, "no such command: test");  // the command came before `begin`
   EXPECT_THAT(answers[1].problem, HasSubstr("wrong length"));
   EXPECT_EQ(answers[2].problem, "");
   EXPECT_GT(answers[2].facts.cores, 0);

@@ -66,10 +66,10 @@ TEST(DoctorReport, CannotControlATerminal) {
 
 TEST(DoctorReport, GivesAVerdict) {
   EXPECT_EQ(verdict({}), "nothing is wrong\n");
-  EXPECT_EQ(verdict({{.what = "a\nb", .mend = "m"}}), "1 problem:\n1. a\n   b\n   to mend it: m\n");
+  EXPECT_EQ(verdict({{.what = "a\nb", .mend = "m"}}), "1 problem:\n1. a\n   b\n   to fix it: m\n");
   EXPECT_EQ(
       verdict({{.what = "a", .mend = "m"}, {.what = "b", .mend = "n"}, {.what = "c", .is_problem = false}}),
-      "2 problems:\n1. a\n   to mend it: m\n2. b\n   to mend it: n\nnote: c\n");
+      "2 problems:\n1. a\n   to fix it: m\n2. b\n   to fix it: n\nnote: c\n");
   EXPECT_EQ(verdict({{.what = "c", .is_problem = false}}), "nothing is wrong\nnote: c\n");
 }
 

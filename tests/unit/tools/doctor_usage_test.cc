@@ -1,4 +1,4 @@
-// Tests which addresses a job would use, and which are worth testing.
+// Tests which addresses a job would use, and which addresses the doctor tests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Tests what --dry-run prints, and the plan of the hosts that it prints.
+// Tests the output of --dry-run, and the plan of ranks and hosts (tools/run/host_plan.h) that this output
+// shows.
 #include "tools/run/dry_run.h"
 
 #include <fstream>

@@ -104,7 +104,7 @@ TEST_F(AsioLoopTest, LetsOtherHandlersOfTheContextRunInBetween) {
   PipeEnds pipe;
   LoopHandler handler([](std::uint32_t) {});
   ASSERT_TRUE(loop_.watch(pipe.read_end(), EPOLLIN, handler).ok());
-  pipe.write_byte();  // which nobody reads
+  pipe.write_byte();  // no handler reads this byte
   int posts = 0;
   const std::function<void()> post = [&] {
     if (++posts == 10) return io_.stop();
@@ -199,8 +199,8 @@ TEST(AsioLoopEnd, AContextMayOutliveItsLoop) {
   {
     AsioLoop loop(io);
     ASSERT_TRUE(loop.watch(pipe.read_end(), EPOLLIN, handler).ok());
-    // `poll_one` finds the descriptor ready and queues the loop's handler. But it runs only one handler, this
-    // empty one, which was queued before.
+    // `poll_one` finds the descriptor ready and queues the loop's handler. But it runs only the
+    // empty handler, which was queued first.
     asio::post(io, [] {});
     io.poll_one();
     loop.unwatch(pipe.read_end());

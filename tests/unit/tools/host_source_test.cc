@@ -121,7 +121,7 @@ TEST(HostSource, Slurm) {
   EXPECT_THAT(source({}, with(slurm_job, {{"SLURM_TASKS_PER_NODE", ""}})).hosts[0],
               (ListedHost{"n08", "", {}, {}}));
   EXPECT_THAT(source({}, with(slurm_job, {{"SLURM_STEP_ID", "0"}})).hosts, IsEmpty());
-  // The shell of `salloc` is such a step, on a node of the job.
+  // The shell of `salloc` is also a step, on a node of the job.
   EXPECT_THAT(source({}, with(slurm_job, {{"SLURM_STEP_ID", "4294967290"}})).hosts, SizeIs(3));
   RunOptions options;
   options.agent = "ssh";
@@ -165,7 +165,7 @@ TEST(HostSource, WrongListsOfSlurm) {
             "SLURM_JOB_NODELIST");
 }
 
-// The variables are those that the MPIJob operator sets, in its versions v2beta1 and v1.
+// The MPIJob operator sets these variables, in its versions v2beta1 and v1.
 TEST(HostSource, OpenMpi) {
   HostSource found = source({}, operator_of_open_mpi);
   EXPECT_THAT(found.hosts, ElementsAre(ListedHost{"w0", "", 4, {}}, ListedHost{"w1", "", 3, {}},

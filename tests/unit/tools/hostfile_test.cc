@@ -97,7 +97,7 @@ TEST(Hostfile, NumbersThatAreNone) {
   EXPECT_EQ(error_in_line("alpha max_slots=2 max-slots=2"), "`max-slots=2`: the number is given twice");
 }
 
-// Somebody may give a program in place of a hostfile.
+// A user may name a program in place of a hostfile by mistake.
 TEST(Hostfile, WordsInErrorsAreShortAndPrintable) {
   EXPECT_EQ(error_in_line("\x1b[2J"), "`\\x1b[2J` is not a host; a host is NAME, NAME:N or USER@NAME");
   EXPECT_EQ(error_in_line(std::string("::1\0x", 5)),

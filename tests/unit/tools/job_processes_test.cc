@@ -1,4 +1,4 @@
-// Tests that the processes of a job are found and killed, and no others.
+// Tests that only the processes of a job are found and killed.
 #include "tools/run/job_processes.h"
 
 #include <chrono>
@@ -19,12 +19,12 @@ namespace {
 
 using test::Process;
 
-// The exit status of a process that SIGKILL has ended.
+// This is the exit status of a process that SIGKILL has ended.
 constexpr int killed = 128 + SIGKILL;
 
 std::string job_of_this_test() { return "job-" + std::to_string(getpid()); }
 
-// A process belongs to its job only once it runs its program.
+// A process belongs to its job only after it has started its program.
 void await_start(Process& process) { ASSERT_TRUE(process.wait_for_output("ready\n")) << process.report(); }
 
 TEST(JobProcesses, RanksEnd) {

@@ -9,8 +9,8 @@
 namespace tutti::tools {
 namespace {
 
-// The tested `LineOutput` writes to a pipe instead of a terminal. `shown` returns everything that it has
-// written so far.
+// The tested `LineOutput` writes to a pipe instead of a terminal. `shown` returns its whole output
+// so far.
 class LineOutputTest : public testing::Test {
  protected:
   LineOutputTest() { fcntl(ends_[0], F_SETFL, O_NONBLOCK); }
@@ -122,7 +122,7 @@ TEST_F(LineOutputTest, NoLineIsKeptForever) {
 }
 
 TEST_F(LineOutputTest, TheReadersPaceIsKept) {
-  // The lines are more than a pipe holds, so `LineOutput` keeps the rest until the pipe is read.
+  // A pipe cannot hold all lines, so `LineOutput` keeps the rest until the pipe is read.
   const std::string line(99999, 'x');
   for (int i = 0; i < 10; ++i) lines_.write(plain_, line + "\n");
   EXPECT_GT(terminal_.backlog(), 0u);

@@ -1,4 +1,4 @@
-// Tests the link between the launcher and an agent, over plain and over encrypted connections.
+// Tests the link between the launcher and an agent, over plain and encrypted connections.
 #include "tools/run/link.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ using meeting::Connection;
 
 constexpr std::size_t longest_record = std::size_t{4} << 20;
 
-// An `Owner` keeps what its link reports.
+// An `Owner` keeps the reports of its link.
 struct Owner final : LinkEvents {
   void on_record(std::string_view bytes) override {
     record::FromLauncher from_launcher;
@@ -118,7 +118,7 @@ class LinkTest : public testing::Test {
   Descriptor left_socket_, right_socket_;
 };
 
-// Tests of two links. The parameter says whether their connection is encrypted.
+// `LinkPairTest` has two links. The parameter says whether their connection is encrypted.
 class LinkPairTest : public LinkTest, public testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
@@ -195,7 +195,7 @@ TEST_P(LinkPairTest, EndsWhenTheOtherSideFallsSilent) {
   link(left_, std::move(left_connection_), {200ms, longest_record});
   run_until([&] { return !left_.why.ok(); });
   EXPECT_EQ(left_.why.to_string(), "timeout: nothing has arrived from it for 200ms");
-  run_for(100ms);  // the owner fails if the link ends once more
+  run_for(100ms);  // the owner fails if the link ends a second time
 }
 
 TEST_P(LinkPairTest, EndsWhenTheOtherSideCloses) {
@@ -279,14 +279,14 @@ TEST_F(LinkTest, StaysAliveByEmptyFrames) {
     std::array<char, 64> place;
     const ssize_t got = read(right_socket_.get(), place.data(), place.size());
     heard.append(place.data(), static_cast<std::size_t>(std::max<ssize_t>(0, got)));
-    return heard.size() >= 8 * frame_of("").size();  // more than fit into one lease
+    return heard.size() >= 8 * frame_of("").size();  // more frames than the link sends within one lease
   });
   EXPECT_EQ(heard, std::string(heard.size(), '\0'));
   EXPECT_TRUE(left_.why.ok()) << left_.why.to_string();
   EXPECT_TRUE(left_.records.empty());
 }
 
-// A process that was stopped must not take its own silence for the other's.
+// A process that was stopped must not treat its own pause as silence of the other end.
 TEST_F(LinkTest, BytesThatNobodyHasReadYetCount) {
   link_left({200ms, longest_record});
   say(frame_of(record_with("in time").SerializeAsString()));
@@ -360,7 +360,7 @@ TEST_F(LinkTest, ReportsThatItsConnectionCannotBeWatched) {
   EXPECT_NE(left_.why.message().find("epoll_ctl"), std::string::npos) << left_.why.to_string();
 }
 
-// A peer that sends without end must not starve the loop's other handlers.
+// A peer that never stops sending must not starve the loop's other handlers.
 TEST_F(LinkTest, OneTurnReadsOnlySoMuch) {
   link_left();
   const std::string frame = frame_of(record_with(std::string(1000, 'x')).SerializeAsString());

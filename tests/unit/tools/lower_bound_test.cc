@@ -66,7 +66,7 @@ TEST(LowerBound, NoAlgorithmBeatsIt) {
 }
 
 // This test uses the costs by which the selector chooses algorithms, with and without shared memory, on one
-// host and on several.
+// host and on several hosts.
 TEST(LowerBound, NoEstimateIsBelowIt) {
   int judged = 0;
   const auto judge = [&](const Problem& problem, const CostModel& model) {

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Connects to the store with the token, or without one if `token` is empty.
+// Connects to the store with the token, or without a token if `token` is empty.
 Status connect(const MeetingPlace& place, const std::string& token) {
   security::Settings settings;
   settings.token = Secret(token);
@@ -53,7 +53,7 @@ TEST(MeetingPlace, ObservesThePortRangeUnlessTheAddressIsLoopback) {
 
 SocketAddress at(const std::string& literal) { return *parse_address(literal, 0); }
 
-// Of this host's two interfaces, each leads to one network. The filter may choose among them.
+// This host has two interfaces, each in a different network. The filter may choose among them.
 Result<MeetingAddress> choose(const std::vector<std::string>& peers, const std::string& filter = {}) {
   const std::vector<Interface> all = {{"eth0", false, {at("10.1.0.7")}}, {"eth1", false, {at("10.2.0.7")}}};
   std::vector<SocketAddress> addresses;

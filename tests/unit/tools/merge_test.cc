@@ -100,7 +100,7 @@ TEST(Merge, NamesDifferentCalls) {
                                       "broadcast(root=0)\n"));
 }
 
-// Rank 1 is itself in an operation. The message names it all the same, since it makes no progress.
+// Rank 1 is itself in an operation. The report still names this rank, since it makes no progress.
 TEST(Merge, NamesWhoMakesNoProgress) {
   auto dumps = world(2);
   running(dumps[1], "all_reduce(count=4)", {});
@@ -111,7 +111,7 @@ TEST(Merge, NamesWhoMakesNoProgress) {
               HasSubstr("it is itself in #1 all_reduce(count=4); one of its threads stays in a callback"));
 }
 
-// Rank 0 waits for rank 1 in one communicator, and rank 1 waits for rank 0 in another.
+// Rank 0 waits for rank 1 in one communicator, and rank 1 waits for rank 0 in another communicator.
 TEST(Merge, NamesACircle) {
   auto dumps = world(2);
   for (RankDump& dump : dumps) {
@@ -157,8 +157,8 @@ TEST(Merge, MomentsAreNoDelay) {
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
 }
 
-// Rank 0 was asked a minute after rank 1. If rank 0's operation began after rank 1 was asked, rank 1 may have
-// joined it since. So rank 1 does not count as behind.
+// Rank 0 was asked a minute after rank 1, and rank 0's operation began in this minute. Rank 1 may
+// have called the operation since its own dump. So rank 1 does not count as behind.
 TEST(Merge, WhatBeganLaterIsNoDelay) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -168,8 +168,8 @@ TEST(Merge, WhatBeganLaterIsNoDelay) {
   EXPECT_THAT(merge(dumps), HasSubstr("rank 1 (host h, pid 101) is BEHIND"));
 }
 
-// Rank 1 was asked a minute after rank 0, and still had not called the operation that rank 0 was in. So rank
-// 1 is behind.
+// Rank 1 was asked a minute after rank 0, and still had not called rank 0's operation. So rank 1 is
+// behind.
 TEST(Merge, WhoIsSeenLaterIsBehindAllTheSame) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {1});
@@ -191,8 +191,7 @@ TEST(Merge, ASendAndItsAnswerAreNoCircle) {
   EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
 }
 
-// If a rank's driver did not answer for a second, the rank has been in its operation for at least that
-// second.
+// If a driver did not answer for a second, its rank was in the operation for at least that second.
 TEST(Merge, NoAnswerIsAWait) {
   auto dumps = world(2);
   running(dumps[0], "barrier()", {});

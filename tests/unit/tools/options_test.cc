@@ -113,7 +113,7 @@ TEST(RunOptions, WayToTheHosts) {
   EXPECT_TRUE(options.mpi_env);
 }
 
-// This is the command line of an example of the MPIJob operator, with more parameters.
+// This is a command line from an example of the MPIJob operator, with more parameters.
 TEST(RunOptions, AnMpirunCommand) {
   const RunOptions options = parse_run({"--allow-run-as-root",
                                         "-np",

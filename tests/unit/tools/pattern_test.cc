@@ -22,8 +22,8 @@ constexpr std::uint64_t count = 500;
 
 using Bytes = std::vector<std::byte>;
 
-// Combines the inputs of the ranks, arranged in the given order. Keeps combining two random neighbours until
-// one result is left.
+// Combines the inputs of the ranks, in the given order. To do so, it repeatedly combines two
+// random neighbours, until one result is left.
 Bytes combine(const Pattern& pattern, const ReduceOp& op, std::vector<int> order, std::mt19937& random) {
   std::vector<Bytes> parts;
   for (const int rank : order) {

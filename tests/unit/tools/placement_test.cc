@@ -42,7 +42,7 @@ TEST(Placement, RanksWithoutSlotsAreDealtInTurn) {
               ElementsAre(PlacedHost{0, {0, 1, 4}}, PlacedHost{1, {2, 5, 7}}, PlacedHost{2, {3, 6, 8}}));
 }
 
-// The number of processors of a host may exceed its max_slots.
+// A host may have more processors than its max_slots.
 TEST(Placement, MaxSlotsLimitsProcessors) {
   const Slots hosts = {{.slots = 64, .most = 2}, {.slots = 1}};
   EXPECT_THAT(place(hosts, {}).take(), ElementsAre(PlacedHost{0, {0, 1}}, PlacedHost{1, {2}}));
@@ -67,16 +67,16 @@ TEST(Placement, ErrorsSayHowManyFit) {
             "the hosts have 3145728 slots, and a job has at most 1048576 ranks; -n says how many to start");
 }
 
-// A `Seat` is a place for a rank: `seat` counts the places of its host. The seats beyond the slots exist only
-// with --oversubscribe.
+// A `Seat` is a place for a rank. `seat` is the number of the place on its host. Places beyond the slots
+// exist only with --oversubscribe, and have their own numbers.
 struct Seat {
   std::size_t host;
   int seat;
   bool beyond_slots;
 };
 
-// Places the ranks by the definition: sorts all seats by the order in which they are to be taken. Returns
-// nothing if there are too few.
+// Places the ranks by the definition: sorts all seats by the order in which they are taken. Returns
+// no placement if there are too few seats.
 Placed by_definition(const Slots& hosts, const PlacementOptions& options) {
   constexpr int endless = 20;
   std::vector<Seat> seats;

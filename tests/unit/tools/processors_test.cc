@@ -45,7 +45,7 @@ TEST_F(Processors, OfTheControlGroupAndThoseAboveIt) {
   write("/proc/self/cgroup", "0::/jobs/job_7\n");
   write("/sys/fs/cgroup/jobs/job_7/cpu.max", "max 100000\n");
   EXPECT_EQ(usable_processors(root_), all_);
-  // The parent group has half a processor, which counts as a whole one.
+  // The parent group has half a processor, which counts as a whole processor.
   write("/sys/fs/cgroup/jobs/cpu.max", "50000 100000\n");
   EXPECT_EQ(usable_processors(root_), 1);
   write("/sys/fs/cgroup/jobs/cpu.max", "99900000 100000\n");

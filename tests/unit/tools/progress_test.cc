@@ -28,7 +28,8 @@ TEST(Progress, OfManyHostsItNamesTen) {
   EXPECT_EQ(report.find("n10"), report.npos) << report;
 }
 
-// A report that is due when the launcher gives up must not follow the error.
+// A progress report must not follow the error of a launcher that gives up, even if the report is
+// already due.
 TEST(Progress, IsSilentOnceItWasStopped) {
   asio::io_context io{1};
   int notes = 0;

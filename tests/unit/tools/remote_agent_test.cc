@@ -1,4 +1,4 @@
-// Tests the launcher's view of one host, for an agent that the test plays.
+// Tests the launcher's view of one host. The test plays the agent.
 #include "tools/run/remote_agent.h"
 
 #include <functional>
@@ -96,7 +96,7 @@ FromLauncher start_record() {
   return record;
 }
 
-// The host beta has the ranks 2 and 3. What the launcher hears is kept as lines of text.
+// The host beta has ranks 2 and 3. The fixture keeps the launcher's events as lines of text.
 class RemoteAgentTest : public testing::Test, private RemoteAgentEvents {
  protected:
   void SetUp() override {
@@ -136,7 +136,7 @@ class RemoteAgentTest : public testing::Test, private RemoteAgentEvents {
     expect("started");
   }
   void expect_lost_by_nonsense() { expect("lost: its agent has sent something that makes no sense"); }
-  // Waits until the launcher hears this next.
+  // Waits for the launcher's next event, and expects that its text contains `line`.
   void expect(const std::string& line) {
     const Deadline deadline = Deadline::after(test::ample);
     while (heard_.empty() && !deadline.expired()) io_.run_one_for(1s);
@@ -239,7 +239,8 @@ TEST_F(RemoteAgentTest, WhoEndsBeforeItsHelloIsAProblem) {
   expect("problem 1: host beta: its agent has ended");
 }
 
-// The launcher gives new credit only for output that it takes.
+// While reading is off, output that still arrives brings the agent no new credit. The agent gets this credit
+// as soon as reading is on again.
 TEST_F(RemoteAgentTest, OutputGetsCreditUnlessReadingIsOff) {
   start_ranks();
   agent_->set_reading(false);
@@ -256,8 +257,8 @@ TEST_F(RemoteAgentTest, OutputGetsCreditUnlessReadingIsOff) {
   EXPECT_EQ(record->credit(), 3 * piece.size());
 }
 
-// An agent is believed only what concerns its own ranks, at the right time. Each of these sequences counts as
-// the loss of the host.
+// The launcher accepts only reports about the agent's own ranks, at the right time. Each of these
+// sequences counts as the loss of the host.
 class SenselessReports : public RemoteAgentTest, public testing::WithParamInterface<int> {};
 
 std::vector<std::vector<FromAgent>> senseless_reports() {
@@ -272,10 +273,10 @@ std::vector<std::vector<FromAgent>> senseless_reports() {
       {exit_record(2, -1)},
       {exit_record(2, 0, 128)},
       {exit_record(2, 0, -1)},
-      {exit_record(2), done_record()},  // rank 3 lives
+      {exit_record(2), done_record()},  // rank 3 still runs
       {exit_record(2), exit_record(3), done_record(), done_record()},
       {problem_record(1, "too late")},
-      {taken_record()},  // rank 0 is on another host
+      {taken_record()},  // only the agent of rank 0 may send this
       {FromAgent()},
   };
 }
@@ -285,7 +286,7 @@ TEST_P(SenselessReports, LoseTheHost) {
   const auto sequences = senseless_reports();
   for (const FromAgent& record : sequences[static_cast<std::size_t>(GetParam())]) {
     if (record.ByteSizeLong() == 0) {
-      played_.send_frame("\xa0\x06\x01");  // a field that no record has
+      played_.send_frame("\xa0\x06\x01");  // an unknown field
     } else {
       played_.send(record);
     }
@@ -325,7 +326,7 @@ TEST_P(SenselessMeetings, LoseTheHost) {
 
 INSTANTIATE_TEST_SUITE_P(All, SenselessMeetings, testing::Range(0, 5));
 
-// Nothing but a hello may come before the launcher has asked for anything.
+// An agent may send only a hello before the launcher's first command.
 class EarlyReports : public RemoteAgentTest, public testing::WithParamInterface<int> {};
 
 std::vector<FromAgent> early_reports() {

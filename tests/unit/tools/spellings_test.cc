@@ -31,8 +31,8 @@ Translation translated(const Arguments& words) {
 
 Status problem_with(const Arguments& words) { return translate(words, has_value).status(); }
 
-// Each case has options of another launcher, and then the options of `tutti run` for which they stand. The
-// other launcher's options have one dash here; they work with two dashes, too.
+// Each case has options of another launcher, and then the matching options of `tutti run`. The
+// other launcher's options have one dash here, but also work with two dashes.
 TEST(Spellings, OfMpirunHydraAndHorovodrun) {
   const std::pair<Arguments, Arguments> cases[] = {
       {{"-n", "4"}, {"-n", "4"}},
@@ -129,7 +129,7 @@ TEST(Spellings, CommandsWithoutAProgram) {
   EXPECT_THAT(translated({"-"}).program, ElementsAre("-"));
 }
 
-// These are the command lines of tutorials, word for word.
+// These are unchanged command lines from tutorials.
 TEST(Spellings, WholeCommandLines) {
   const Translation of_mpirun = translated({"--allow-run-as-root",
                                             "-np",

@@ -23,8 +23,8 @@ const std::string second_secret(64, 'b');
 const std::string print_secret = "echo tutti-agent 1 " + first_secret + "; ";
 const std::string refused = "echo ssh: connect to host beta port 22: Connection refused >&2; exit 255";
 
-// Runs a starter whose command is a shell script, and keeps what it reports. A script finds a folder for its
-// files in $1.
+// Runs a starter whose command is a shell script, and keeps its reports. In a script, $1 is a folder for the
+// script's files.
 class StarterTest : public testing::Test, private StarterEvents {
  protected:
   void start(const std::string& script, seconds limit = seconds(300)) {
@@ -41,13 +41,13 @@ class StarterTest : public testing::Test, private StarterEvents {
                                          static_cast<StarterEvents&>(*this));
     starter_->start();
   }
-  // Returns false if `condition` does not become true for a long time.
+  // Runs handlers until `condition` is true. Returns false if that takes too long.
   bool run_until(const std::function<bool()>& condition) {
     const Deadline deadline = Deadline::after(test::ample);
     while (!condition() && !deadline.expired()) io_.run_one_for(seconds(1));
     return condition();
   }
-  // Returns why no agent starts.
+  // Returns the reason why no agent starts.
   std::string failure() {
     EXPECT_TRUE(run_until([this] { return !failures_.empty(); }));
     return failures_.empty() ? "" : failures_.front();
@@ -182,7 +182,7 @@ TEST_F(StarterTest, TuttiIsMissingOnTheHost) {
   start_command(played.words("beta", "", {"/no/such/folder/bin/tutti", "agent"}));
   const std::string text = failure();
   EXPECT_TRUE(
-      text.starts_with("host beta has no /opt/tutti/bin/tutti: install it there, or give its place by "
+      text.starts_with("host beta has no /opt/tutti/bin/tutti: install it there, or name its folder with "
                        "--prefix DIR\n"))
       << text;
   EXPECT_NE(text.find("/no/such/folder/bin/tutti: not found"), text.npos) << text;
@@ -203,7 +203,7 @@ TEST_F(StarterTest, ASharedLibraryIsMissingOnTheHost) {
             "host beta: /opt/tutti/bin/tutti: error while loading shared libraries: libx.so.1: cannot open");
 }
 
-// Returns a command that plays an ssh that the host, or its key, refuses.
+// Returns a command that imitates an ssh whose login or host key is refused.
 std::vector<std::string> refused_by(const std::string& line) {
   return {"sh", "-c", "printf '%s\\r\\n' \"$0\" >&2; exit 255", line, "exec", "tutti"};
 }
@@ -282,7 +282,7 @@ TEST_F(StarterTest, TheDestructorKillsTheCommand) {
   ASSERT_GT(pid, 0);
   starter_.reset();
   EXPECT_EQ(kill(pid, 0), -1);
-  io_.run_for(seconds(0));  // handlers that were due
+  io_.run_for(seconds(0));  // runs the handlers that are already due
 }
 
 TEST_F(StarterTest, NothingIsLeftOfATryThatHasFailed) {
@@ -290,7 +290,7 @@ TEST_F(StarterTest, NothingIsLeftOfATryThatHasFailed) {
   failure();
   const pid_t pid = process_in("pid");
   ASSERT_GT(pid, 0);
-  // The process stays a zombie if its new parent does not wait for it.
+  // The process may still exist as a zombie, if its new parent does not wait for it.
   std::string state;
   EXPECT_TRUE(run_until([&] {
     std::ifstream file("/proc/" + std::to_string(pid) + "/stat");

@@ -10,7 +10,7 @@ std::atomic<std::size_t> count{0};
 
 std::size_t tutti::allocations() { return count.load(); }
 
-// CMakeLists.txt says why these functions have a file of their own.
+// CMakeLists.txt says why these functions have their own file.
 void* operator new(std::size_t bytes) {
   count.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(bytes)) return memory;

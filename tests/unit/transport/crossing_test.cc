@@ -1,4 +1,4 @@
-// Tests which connection survives if two ranks connect to each other.
+// Tests which connection survives if two ranks connect to each other at the same time.
 #include "transport/meeting/crossing.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST(Crossing, AnExistingConnectionStays) {
   }
 }
 
-// Whatever the two ranks are doing, at most one of two crossing connections is welcome.
+// At most one of two crossing connections may be welcome, in all states of the two ranks.
 TEST(Crossing, NeverBothSurvive) {
   for (const bool lower_tries : {false, true}) {
     for (const bool higher_tries : {false, true}) {

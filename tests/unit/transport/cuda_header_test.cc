@@ -16,7 +16,7 @@
 namespace tutti::cuda {
 namespace {
 
-// A `Kind` is what the calling convention knows of a type.
+// A `Kind` holds the properties of a type that matter to the calling convention.
 struct Kind {
   std::size_t size = 0;
   bool pointer = false;
@@ -34,7 +34,7 @@ constexpr std::array<Kind, sizeof...(Parameters) + 1> kinds(Result (*)(Parameter
   return {kind_of<Result>(), kind_of<Parameters>()...};
 }
 
-// Returns whether a function of the header has the same parameters as a member of `Api`.
+// Returns whether a function of the header and a member of `Api` have equal kinds of results and parameters.
 template <class Ours, class Theirs>
 constexpr bool agree(Ours ours, Theirs theirs) {
   constexpr auto no_ours = static_cast<Ours>(nullptr);
@@ -50,7 +50,7 @@ std::string source_of_api() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The header renames some functions, such as cuMemFree to cuMemFree_v2. `TUTTI_TEXT` returns the new name.
+// The header renames some functions, such as cuMemFree to cuMemFree_v2. `TUTTI_TEXT` gives the new name.
 #define TUTTI_TEXT_OF(name) #name
 #define TUTTI_TEXT(name) TUTTI_TEXT_OF(name)
 #define TUTTI_CHECK(member)                                                                                  \
@@ -73,9 +73,11 @@ TEST(CudaHeader, HasTheFunctions) {
   TUTTI_CHECK(DevicePrimaryCtxRelease);
   TUTTI_CHECK(CtxPushCurrent);
   TUTTI_CHECK(CtxPopCurrent);
+  TUTTI_CHECK(CtxGetDevice);
   TUTTI_CHECK(StreamCreate);
   TUTTI_CHECK(StreamDestroy);
   TUTTI_CHECK(StreamSynchronize);
+  TUTTI_CHECK(StreamGetCtx);
   TUTTI_CHECK(StreamWaitEvent);
   TUTTI_CHECK(StreamWaitValue32);
   TUTTI_CHECK(StreamIsCapturing);
@@ -125,6 +127,7 @@ TEST(CudaHeader, HasTheTypesAndConstants) {
   EXPECT_EQ(attribute_capability_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   EXPECT_EQ(attribute_capability_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   EXPECT_EQ(attribute_memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+  EXPECT_EQ(attribute_device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
   EXPECT_EQ(memory_type_device, unsigned{CU_MEMORYTYPE_DEVICE});
   EXPECT_EQ(capture_status_none, CU_STREAM_CAPTURE_STATUS_NONE);
   EXPECT_EQ(capture_mode_relaxed, CU_STREAM_CAPTURE_MODE_RELAXED);

@@ -1,4 +1,4 @@
-// Tests what tutti needs of the CUDA driver (transport/cuda), with the fake driver of
+// Tests tutti's use of the CUDA driver (transport/cuda), with the fake driver of
 // tests/support/fake_cuda.h.
 #include <array>
 #include <atomic>
@@ -24,7 +24,8 @@ namespace {
 class CudaTest : public testing::Test {
  protected:
   CudaTest() { fake_cuda_reset(2); }
-  // Words keep their memory, and the context of their device.
+  // Some pinned memory and one context may remain at the end, since a `Word` never frees its memory and never
+  // releases its device's context.
   ~CudaTest() override {
     const FakeCudaCounts left = fake_cuda_counts();
     EXPECT_EQ(left.streams + left.events, 0);
@@ -192,7 +193,8 @@ TEST_F(CudaTest, StreamsWaitForWords) {
   await(*end);
 }
 
-// A stream may still wait when a `Word` is destroyed. The next `Word` in the same place lets it go on.
+// A stream may still wait for a `Word` that is destroyed. The next `Word` in the same place lets
+// the stream continue.
 TEST_F(CudaTest, WordsContinueWhereOthersEnded) {
   const auto device = open();
   const Device::Current current(*device);
@@ -224,7 +226,8 @@ TEST_F(CudaTest, StreamsThatAreCapturedAreRefused) {
   EXPECT_EQ(refuse_capture(api(), nullptr).code(), Code::unsupported);
 }
 
-// An error of the device is not a reason to refuse the stream: the session reports it to all ranks.
+// An error of the device is no reason to refuse the stream, since the session reports that error to
+// all ranks.
 TEST_F(CudaTest, OnlyStreamsThatCannotBeFollowedAreRefused) {
   const auto device = open();
   const Device::Current current(*device);
@@ -237,6 +240,28 @@ TEST_F(CudaTest, OnlyStreamsThatCannotBeFollowedAreRefused) {
   EXPECT_EQ(follow(capture_implicit), Code::unsupported);
   EXPECT_EQ(follow(700), Code::ok);
   EXPECT_TRUE(can_follow(api(), stream->handle(), Memory::cuda(0)).ok());
+}
+
+TEST_F(CudaTest, StreamsOfOtherDevicesAreRefused) {
+  const auto device = open(1);
+  const Device::Current current(*device);
+  const auto stream = Stream::create(*device).take();
+  const auto follow = [&](void* handle, int buffers) {
+    return can_follow(api(), handle, Memory::cuda(buffers));
+  };
+  const Status refused = follow(stream->handle(), 0);
+  EXPECT_EQ(refused.code(), Code::invalid_argument);
+  EXPECT_EQ(refused.message(),
+            "the stream is of CUDA device 1, but the buffers are in memory of CUDA device 0");
+  EXPECT_TRUE(follow(stream->handle(), 1).ok());
+  auto* const default_stream = std::bit_cast<void*>(std::uintptr_t{1});
+  for (const int buffers : {0, 1}) EXPECT_TRUE(follow(default_stream, buffers).ok());
+  for (const char* const function : {"cuStreamGetCtx", "cuCtxGetDevice"}) {
+    fake_cuda_fail(function, 1, 700);
+    EXPECT_TRUE(follow(stream->handle(), 0).ok()) << function;
+  }
+  fake_cuda_fail("cuStreamGetCtx", 1, invalid_handle);
+  EXPECT_EQ(follow(stream->handle(), 1).code(), Code::invalid_argument);
 }
 
 TEST_F(CudaTest, BrokenDeviceFailsEverything) {
@@ -253,8 +278,8 @@ TEST_F(CudaTest, BrokenDeviceFailsEverything) {
   const Device::Current again(*device);
 }
 
-// A reset waits for streams that have been destroyed. Otherwise they would go on when the devices work again,
-// in memory that may be free.
+// A reset waits for destroyed streams. Otherwise their work would continue when the devices work
+// again, in memory that may already be free.
 TEST_F(CudaTest, AResetWaitsForWorkOnBrokenDevices) {
   const auto device = open();
   const Device::Current current(*device);
@@ -277,8 +302,8 @@ TEST_F(CudaTest, AResetWaitsForWorkOnBrokenDevices) {
   EXPECT_TRUE(progress.ended);
 }
 
-// A query of an event is forbidden while another thread captures a stream in the global mode. A `Current`
-// allows it.
+// A query of an event is forbidden while another thread captures a stream in the global mode. Inside a
+// `Current`, the query is allowed.
 TEST_F(CudaTest, CurrentDoesNotDisturbCaptures) {
   const auto device = open();
   const auto outside = std::make_unique<Device::Current>(*device);

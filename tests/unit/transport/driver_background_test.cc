@@ -24,7 +24,7 @@ TEST(DriverBackground, DrivesWhenNoCallerDoes) {
     const Deadline limit = soon();
     while (pipe.received.load() < round && !limit.expired()) std::this_thread::sleep_for(1ms);
     ASSERT_EQ(pipe.received.load(), round);
-    // In some rounds, this thread drives too. The background thread must take over again each time.
+    // This thread also drives in some rounds. The background thread must take over again each time.
     if (round % 3 == 0) driver.progress();
     if (round % 4 == 0) {
       Flag never{0};
@@ -36,7 +36,8 @@ TEST(DriverBackground, DrivesWhenNoCallerDoes) {
 TEST(DriverBackground, PollsAtDeadlinesSetByCallersThatLeft) {
   Driver driver{DriverOptions{}};
   Polled polled(driver);
-  std::this_thread::sleep_for(5ms);  // by now the background thread sleeps, with no deadline
+  // After this pause, the background thread sleeps without a deadline.
+  std::this_thread::sleep_for(5ms);
   std::atomic<bool> fired{false};
   {
     const DriverGuard guard(driver);
@@ -66,8 +67,8 @@ TEST(DriverBackground, DoesNotSleepOnWhatATaskHasBroughtMeanwhile) {
       if (brought) polled_after_task = true;
       return false;
     };
-    // When the background thread asks whether work is left, the answer is no, so it stops driving. While it
-    // stops, it runs a task that brings new work.
+    // The background thread asks whether work is left, and stops driving because the answer is no.
+    // While it stops, it runs a task that brings new work.
     polled.work_left = [&] {
       if (!posted) driver.post(task);
       posted = true;
@@ -89,9 +90,9 @@ TEST(DriverBackground, EndsThoughTheProgramHasClosedItsDescriptors) {
   };
   const std::set<int> before = descriptors();
   Driver driver{DriverOptions{}};
-  std::this_thread::sleep_for(20ms);  // by now the background thread sleeps
+  std::this_thread::sleep_for(20ms);  // the background thread sleeps after this pause
   for (const int descriptor : descriptors()) {
-    // close() itself would look like a race to the thread sanitizer.
+    // This is a raw system call, because the thread sanitizer would report close() as a race.
     if (!before.contains(descriptor)) syscall(SYS_close, descriptor);
   }
   driver.stop();
@@ -111,7 +112,7 @@ TEST(DriverBackground, CostsNothingWhileIdleAndLittleBesideAWaiter) {
                     std::chrono::microseconds(after.ru_utime.tv_usec - before.ru_utime.tv_usec) +
                     std::chrono::seconds(after.ru_stime.tv_sec - before.ru_stime.tv_sec) +
                     std::chrono::microseconds(after.ru_stime.tv_usec - before.ru_stime.tv_usec);
-  EXPECT_LT(used, 150ms);  // out of 600 ms, so nothing spins
+  EXPECT_LT(used, 150ms);  // the processor time during 600 ms, so no thread spins
   EXPECT_LT(polled.passes.load(), 100'000);
 }
 
@@ -127,8 +128,8 @@ TEST(DriverBackground, StopsAndLeavesDrivingToCallers) {
   EXPECT_EQ(pipe.received.load(), 1);
 }
 
-// `HostLoop` is the event loop of a program that uses tutti. It only sleeps on the driver's descriptor and
-// calls `progress`.
+// `HostLoop` is the event loop of a program that uses tutti. It does nothing but sleep on the driver's
+// descriptor and call `progress`.
 class HostLoop {
  public:
   explicit HostLoop(Driver& driver) : driver_(driver) {}

@@ -37,7 +37,7 @@ struct Task : DriverTask {
   }
 };
 
-// A `Pipe` has two ends. The driver watches one, and tests write to the other.
+// A `Pipe` has two ends. The driver watches one end, and tests write to the other.
 class Pipe final : public DescriptorHandler {
  public:
   explicit Pipe(Driver& driver) : driver_(driver) {

@@ -91,8 +91,9 @@ TEST(DriverSleep, OfAnEventLoopIsNotRoundedToMilliseconds) {
   });
 }
 
-// A caller calls `wake` if it has begun something and now computes. Without this call, the background thread
-// would first wait until no caller has driven for some time, here for 30 seconds.
+// A caller calls `wake` if it has begun an operation and now computes. Without this call, the
+// background thread would first wait until no caller has driven for some time, which is 30 seconds
+// here.
 TEST(DriverSleep, AWakeMakesTheBackgroundThreadKeepDeadlinesAtOnce) {
   DriverOptions options = sleeping_at_once();
   options.grace = 30s;
@@ -166,7 +167,7 @@ TEST(PollerSleep, EndsWhenItIsRungThoughItHasNoDeadline) {
   EXPECT_FALSE(poller.deliver());  // a ring of the poller itself is not delivered
   const Deadline soon_over = Deadline::after(1500us);
   poller.sleep(soon_over);
-  EXPECT_TRUE(soon_over.expired());  // the ring has ended only the first sleep
+  EXPECT_TRUE(soon_over.expired());  // the ring ended only the first sleep
 }
 
 }  // namespace

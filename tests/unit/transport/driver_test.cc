@@ -105,7 +105,7 @@ TEST(DriverWait, ManyThreadsEachWithItsOwnFlag) {
     waiters.emplace_back([&, i] {
       Flag& flag = flags[static_cast<std::size_t>(i)];
       for (int round = 0; round < rounds; ++round) {
-        // The thread that drives finds the completion. That need not be the thread that owns the pipe.
+        // The thread that drives handles this byte, even if another thread waits for the flag.
         pipes[static_cast<std::size_t>(i)]->write_byte();
         if (!driver.wait(flag, soon())) break;
         flag.store(0);
@@ -131,7 +131,7 @@ TEST(DriverWait, WhoIsDoneHandsOverToAnotherWaiter) {
     std::this_thread::sleep_for(1ms);
     first.write_byte();
     a.join();
-    second.write_byte();  // b notices this only if it took over the baton from a
+    second.write_byte();  // b notices this byte only if it took over the baton from a
     b.join();
   }
 }
@@ -243,7 +243,7 @@ TEST(DriverPost, IsNotLostWhileTheBatonChangesHands) {
   EXPECT_EQ(ran.load(), posts);
 }
 
-// Returns the largest number of passes that a waiter makes until it notices a byte, if an object waits for a
+// Returns the largest number of passes until a waiter notices a byte, while an object waits for a
 // change in memory. `descriptors` says whether an object also expects data at descriptors.
 int passes_until_noticed(bool descriptors) {
   DriverOptions options = without_background();
@@ -255,7 +255,9 @@ int passes_until_noticed(bool descriptors) {
   polled.memory = true;
   polled.descriptors = descriptors;
   constexpr int bytes = 200;
-  constexpr int pause = 21;  // passes between two bytes, which is no multiple of the passes between two looks
+  // This many passes lie between two bytes. The number is not a multiple of the number of passes between two
+  // checks of descriptors.
+  constexpr int pause = 21;
   int written_at = 0, most = 0;
   polled.on_poll = [&] {
     if (polled.passes.load() - written_at < pause || pipe.received.load() == bytes) return false;

@@ -14,10 +14,10 @@ using Time = IdleSpell::Time;
 
 constexpr microseconds spin(50), yield(200);
 
-// The tests pass the current time to a spell. The spell itself reads the clock only at its end and after each
-// yield. After a yield, it compares the clock with the time that the test passed. If the clock is well ahead,
-// it concludes that another thread ran. It never concludes this from a time in the future, and always does
-// from a time in the past.
+// The tests pass the current time to a spell. The spell itself reads the clock only at its end and
+// after each yield. After a yield, it compares the clock with the time that the test passed. If the
+// clock is well ahead, the spell concludes that another thread ran. So a time in the future never
+// leads to this conclusion, and a time in the past always does.
 class IdleSpellTest : public ::testing::Test {
  protected:
   const Time future_ = Deadline::Clock::now() + hours(1);
@@ -27,7 +27,7 @@ class IdleSpellTest : public ::testing::Test {
   bool crowded_ = false;
   IdleSpell spell_{spin_policy_, yield_policy_, crowded_};
 
-  // Runs a whole spell in which nothing arrives.
+  // Runs a whole spell in which no data arrives.
   void pass_in_vain() {
     spell_.begin(future_);
     EXPECT_TRUE(spell_.pass_time(future_ + spin));
@@ -55,7 +55,8 @@ TEST_F(IdleSpellTest, SpinsAloneThenOffersTheProcessorThenIsOver) {
 TEST_F(IdleSpellTest, IsOverSoonWhereOthersWantTheProcessor) {
   for (int i = 0; i < 10; ++i) {
     spell_.begin(past_);
-    EXPECT_TRUE(spell_.is_spinning());  // a spell that other threads cut short does not count as in vain
+    // A spell that other threads cut short does not count as useless.
+    EXPECT_TRUE(spell_.is_spinning());
     EXPECT_TRUE(spell_.pass_time(past_ + microseconds(10)));
     EXPECT_TRUE(crowded_);
     EXPECT_FALSE(spell_.pass_time(past_ + microseconds(20)));
@@ -85,7 +86,7 @@ TEST_F(IdleSpellTest, SpinsOnWhereSpinningFindsSomething) {
 TEST_F(IdleSpellTest, LearnsFromALostTimeSlice) {
   spell_.begin(past_);
   EXPECT_TRUE(spell_.pass_time(past_));
-  spell_.end();  // reads the clock: an hour has passed
+  spell_.end();  // reads the clock, which is an hour ahead
   spell_.begin(future_);
   EXPECT_FALSE(spell_.is_spinning());
 }

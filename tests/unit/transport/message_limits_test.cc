@@ -1,4 +1,4 @@
-// Tests the text of `MessageLimits`, which is part of a transport's address.
+// Tests the text form of `MessageLimits`, which is part of a transport's address.
 #include "transport/message_limits.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tests what ranks do if a peer sends something that is no bell, or a bell that cannot be rung.
+// Tests ranks whose peer sends a descriptor that is not a bell, or a bell that cannot be rung.
 #include <fstream>
 #include <thread>
 
@@ -20,7 +20,8 @@ using conformance::Recv;
 using conformance::Send;
 using ::testing::HasSubstr;
 
-// Returns the writing end of a full pipe. A write to it blocks if there is a reader, and fails otherwise.
+// Returns the writing end of a full pipe. A write to the pipe blocks if there is a reader, and fails
+// otherwise.
 int full_pipe(bool has_reader) {
   int ends[2];
   EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -130,8 +131,8 @@ TEST_P(ShmNoBell, IsNotTakenFromWhoWelcomes) {
 INSTANTIATE_TEST_SUITE_P(All, ShmNoBell, ::testing::ValuesIn(no_bells),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Ranks 0 and 1 share a segment with the test, which plays rank 2 and leads the segment. The test keeps the
-// true bells, and hands out one false bell as the bell of every rank.
+// Ranks 0 and 1 share a segment with the test, which plays rank 2 and leads the segment. The test
+// keeps the true bells, and gives every rank the same false bell in their place.
 class ShmFalseBells : public ::testing::Test {
  protected:
   ShmFalseBells() {
@@ -157,8 +158,8 @@ class ShmFalseBells : public ::testing::Test {
     raw.send(note, {memory.get(), false_bell.get(), false_bell.get(), false_bell.get()});
     return raw;
   }
-  // Returns how often the false bell has been rung since the last call. Passes each ring on to the true
-  // bells, so that no thread sleeps for ever.
+  // Returns how often the false bell has been rung since the last call. Rings the true bells for
+  // each such ring, so that no thread sleeps forever.
   int stolen_rings() {
     int count = 0;
     for (; !false_bell.is_silent(); ++count) {
@@ -210,7 +211,7 @@ TEST_F(ShmFalseBells, OfALeaderDoNotStopOthersMessages) {
   EXPECT_EQ(stolen, 0);
 }
 
-// The peer does not read its bell, and an ordinary write to its full socket would block.
+// The peer does not read its bell, and an ordinary write to the bell's full socket would block.
 TEST(ShmBell, ThatIsFullHoldsNobodyUp) {
   const RawBell bell;
   while (send(bell.get(), "x", 1, MSG_DONTWAIT) == 1) {
@@ -243,7 +244,8 @@ TEST(ShmBell, IsHeardAndThenSilent) {
   bell.on_ready(POLLIN);  // does not block
 }
 
-// A peer's memory may have holes that the system cannot fill when we write there.
+// A peer's memory may have holes (pages without memory). The system may be unable to fill a hole at
+// the time of a write.
 TEST(ShmPipe, HolesAreFilledBeforeItIsUsed) {
   constexpr std::size_t ring = 4096;
   const std::size_t whole = page_bytes() + 2 * ring;

@@ -18,7 +18,8 @@ using conformance::Recv;
 using conformance::Send;
 using ::testing::HasSubstr;
 
-// Rank 0 is a normal rank. Rank 1 is the test itself, which shares a pipe with rank 0 and may misuse it.
+// Rank 0 is a normal rank. Rank 1 is the test itself, which shares a pipe with rank 0 and may
+// misuse it.
 class ShmPeer : public ::testing::Test {
  protected:
   ShmPeer() {
@@ -69,7 +70,8 @@ TEST_F(ShmPeer, CanSend) {
 }
 
 TEST_F(ShmPeer, WithAnImpossibleTailIsFoundOut) {
-  // A stray write might leave such a tail. The tail is far ahead, but still a whole number of cache lines.
+  // A stray write could leave such a tail. The tail is far ahead, but is still a whole number of
+  // cache lines.
   for (int i = 0; i < 3; ++i) pipe->out().advance(ring);
   pipe->out().publish();
   pipe->wake_peer();
@@ -124,7 +126,7 @@ TEST_F(ShmPeer, WhatItWroteBeforeItsDeathIsRead) {
   EXPECT_EQ(until_down().code(), Code::peer_lost);
 }
 
-// An `EndlessPeer` writes a message as soon as its previous one has been read.
+// An `EndlessPeer` writes a message as soon as its previous message has been read.
 struct EndlessPeer : Recv {
   static constexpr std::uint64_t most = 1'000'000;
   Node& node;
@@ -161,6 +163,9 @@ TEST_F(ShmPeer, ThatWritesOnAfterItsDeathIsLost) {
 }
 
 TEST_F(ShmPeer, CannotConnectTwice) {
+  Send sent(8, collective(1), 0);
+  world[0].post(1, sent);
+  ASSERT_TRUE(sent.wait().ok());  // so rank 0 uses the first connection
   auto again = Pipe::create(ring, proof).take();
   RawPeer second(world.peers[0].addresses["shm"]);
   second.send(connect_note(world, 1, 0, ring), {again->descriptor(), bell.get()});
@@ -169,6 +174,24 @@ TEST_F(ShmPeer, CannotConnectTwice) {
   EXPECT_EQ(note.kind, NoteKind::refused);
   EXPECT_TRUE(second.is_closed());
   EXPECT_TRUE(world[0].context.downs.empty());
+}
+
+// The peer has given up its first attempt, and rank 0 may not have noticed that yet.
+TEST(ShmRetry, APeerThatConnectsAgainIsWelcome) {
+  constexpr std::size_t ring = 4096;
+  World world(1, format(Address{"unused", geteuid(), 99}));
+  const RawBell bell;
+  const auto pipe = Pipe::create(ring, proof).take(), again = Pipe::create(ring, proof).take();
+  RawPeer first(world.peers[0].addresses["shm"]), second(world.peers[0].addresses["shm"]);
+  Note note;
+  first.send(connect_note(world, 1, 0, ring), {pipe->descriptor(), bell.get()});
+  ASSERT_EQ(first.receive(note), 0);
+  EXPECT_EQ(note.kind, NoteKind::welcome);
+  second.send(connect_note(world, 1, 0, ring), {again->descriptor(), bell.get()});
+  ASSERT_EQ(second.receive(note), 0);
+  EXPECT_EQ(note.kind, NoteKind::welcome);
+  EXPECT_TRUE(again->is_proved());
+  EXPECT_TRUE(first.is_closed());
 }
 
 // --- tests in which shared memory does not work between the ranks ---
@@ -200,7 +223,7 @@ struct BothWays {
     address.name = listener;
     return format(address);
   }
-  // Starts a rank. If `belief` is not empty, the rank takes it for the shm address of the other rank.
+  // Starts a rank. If `belief` is not empty, this rank believes that it is the shm address of the other rank.
   void start(int rank, const std::string& belief = {}) {
     const auto place = static_cast<std::size_t>(rank);
     MeshOptions options;
@@ -247,8 +270,8 @@ TEST(ShmFallback, IsNotNeededWhereAllIsWell) {
   EXPECT_EQ(world.transport_at(1), "shm");
 }
 
-// Rank 0 is refused, falls back to tcp, and sends its queued messages there. Rank 1 has not been told of
-// this, but falls back too.
+// Rank 0 is refused, falls back to tcp, and sends its queued messages over tcp. Rank 1 must also
+// fall back, although no message tells it to do so.
 TEST(ShmFallback, WhoIsRefusedTakesTheOtherAlong) {
   const std::string name = "tutti-test-fallback-" + std::to_string(getpid());
   const Descriptor listener = listen_local(name).take();
@@ -281,8 +304,8 @@ TEST(ShmFallback, WhoIsRefusedTakesTheOtherAlong) {
   EXPECT_EQ(world.transport_at(1), "tcp");
 }
 
-// Rank 0 cannot map the memory that it receives. It tells rank 1 so and falls back to tcp. Rank 1 falls back
-// too when rank 0 contacts it over tcp.
+// Rank 0 cannot map the memory that it receives. It reports the failure to rank 1 and falls back to
+// tcp. Rank 1 also falls back when rank 0 contacts it over tcp.
 TEST(ShmFallback, WhoCannotMapFallsBack) {
   BothWays world;
   World names(0);
@@ -302,7 +325,7 @@ TEST(ShmFallback, WhoCannotMapFallsBack) {
   EXPECT_EQ(world.transport_at(1), "tcp");
 }
 
-// The other side has not written the right proof into the segment. So rank 0, which made the segment, falls
+// The other side has not written the right proof into the segment that rank 0 made. So rank 0 falls
 // back and tells the other side.
 TEST(ShmFallback, WhoMapsOtherMemoryIsTold) {
   const std::string name = "tutti-test-proof-" + std::to_string(getpid());

@@ -25,7 +25,7 @@ int open_descriptors() {
 
 std::string raw_address(const std::string& name) { return format(Address{name, geteuid(), raw_nonce}); }
 
-// Ranks 0 (the leader) and 1 are honest; rank 2 is the test.
+// Ranks 0 (the leader) and 1 are honest. Rank 2 is the test.
 class ShmMember : public ::testing::Test {
  protected:
   ShmMember()
@@ -154,7 +154,7 @@ TEST_F(ShmMember, WithTwoBellsIsRefusedAndNothingLeaks) {
   const int before = open_descriptors();
   raw.send(share_note(world, 2, 3), {bell.get(), bell.get()});
   expect_none(Code::mismatch, "broke the protocol");
-  EXPECT_LE(open_descriptors(), before);  // the other member's connection is closed as well
+  EXPECT_LE(open_descriptors(), before);  // the connection of rank 1 is also closed
 }
 
 TEST_F(ShmMember, WithOtherMembersInMindIsRefused) {
@@ -162,7 +162,7 @@ TEST_F(ShmMember, WithOtherMembersInMindIsRefused) {
   expect_none(Code::mismatch, "names other members");
 }
 
-// Rank 0 is honest; rank 1, the leader, is the test.
+// Rank 0 is honest. Rank 1, the leader, is the test.
 class ShmLeader : public ::testing::Test {
  protected:
   ShmLeader()
@@ -192,7 +192,7 @@ class ShmLeader : public ::testing::Test {
     note.proof = 99;
     raw.send(note, descriptors);
   }
-  // Checks that the member refuses the offer and gives its reason.
+  // Checks that rank 0 refuses the offer and gives its reason.
   void expect_refusal(RawPeer& raw, Code code, const std::string& why) {
     EXPECT_EQ(wish.wait().code(), code) << wish.status.to_string();
     EXPECT_THAT(wish.status.message(), HasSubstr(why));
@@ -281,7 +281,8 @@ TEST_F(ShmLeader, LiesAboutSizeOrSeals) {
   }
 }
 
-// Memory of huge pages may have holes. Touching a hole raises SIGBUS if no huge page is left.
+// Memory that consists of huge pages may have holes. An access to a hole raises SIGBUS if no huge page is
+// left.
 TEST_F(ShmLeader, OffersHugePages) {
   constexpr std::size_t huge = std::size_t{2} << 20;
   wish.bytes = huge - front_bytes(2);
@@ -391,8 +392,8 @@ TEST_F(ShmStranger, AFloodIsBounded) {
 }
 
 TEST_F(ShmStranger, WishesThatNobodyShares) {
-  // A hundred connections ask for segments that nobody else asks for. Rank 0 keeps only some of these
-  // connections, and closes the rest. Once the test has closed its ends, rank 0 keeps none.
+  // A hundred connections ask for segments for which no other rank asks. Rank 0 keeps only some of
+  // these connections, and closes the rest. It keeps none of them after the test has closed its ends.
   const RawBell bell;
   const int before = open_descriptors();
   {

@@ -1,4 +1,5 @@
-// Tests local sockets against processes of another user, and against a member that accuses another member.
+// Tests local sockets against processes of another user, and against a rank that reports the loss of a living
+// rank.
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -23,7 +24,8 @@ namespace {
 using test::as_another_user;
 using test::become_another_user;
 
-// This process knows the nonces of both ranks, and says everything that rank 1 would say.
+// A process of another user knows the nonces of both ranks, and sends the notes that rank 1 would
+// send.
 TEST(ShmOtherUsers, AreNotListenedTo) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can start a process of another user";
   World world(2);
@@ -36,7 +38,7 @@ TEST(ShmOtherUsers, AreNotListenedTo) {
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     const int end = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (connect(end, reinterpret_cast<sockaddr*>(&address), length) != 0) return 98;
-    static_cast<void>(send_note(end, hello, {}));  // fails if the connection is closed already
+    static_cast<void>(send_note(end, hello, {}));  // fails if the connection is already closed
     char answer[sizeof(Note)];
     pollfd readable{end, POLLIN, 0};
     if (poll(&readable, 1, 30'000) != 1) return 97;
@@ -45,7 +47,7 @@ TEST(ShmOtherUsers, AreNotListenedTo) {
   EXPECT_EQ(said, 0) << "a process of another user got an answer, or could not connect";
 }
 
-// The name of a socket can be taken by any process, for example after a rank has died.
+// Any process can take the name of a socket, for example after a rank has died.
 TEST(ShmOtherUsers, AreNotTrustedWithTheNameOfARank) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can start a process of another user";
   const std::string name = "tutti-test-" + std::to_string(getpid());
@@ -70,7 +72,7 @@ TEST(ShmOtherUsers, AreNotTrustedWithTheNameOfARank) {
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
-// Only the leader of a segment may say that another member is lost. Rank 2 is the test.
+// Only the leader of a segment may report that another rank is lost. Rank 2 is the test.
 TEST(ShmLiar, ThatSaysThatAnotherMemberIsLostIsLostItself) {
   World world(2, format(Address{"unused", geteuid(), 17}));
   Wish leader(world[0], ranks(3), key, bytes), other(world[1], ranks(3), key, bytes);

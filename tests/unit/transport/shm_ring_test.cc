@@ -136,8 +136,8 @@ TEST(ShmPipe, NeedsASensibleRing) {
   }
 }
 
-// Two threads sleep whenever they have nothing to do, and only the bell wakes them. If a wake-up were lost,
-// the test would hang.
+// Two threads sleep whenever they have no work, and only the bell wakes them. A lost wake-up would
+// make the test hang.
 TEST(ShmPipe, NoWakeUpIsLost) {
   auto first = Pipe::create(4096, 1).take();
   auto second = Pipe::map(Descriptor(dup(first->descriptor())), 4096, 1).take();

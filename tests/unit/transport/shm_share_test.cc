@@ -80,7 +80,7 @@ TEST(ShmShare, ABellWakesASleeper) {
   Group group(world, 7, 100);
   group.post();
   group.expect_shared();
-  // A `Watcher` looks at a word of the segment whenever it is polled, as a SharedExecutor does.
+  // A `Watcher` reads a word of the segment whenever it is polled, like a SharedExecutor.
   class Watcher final : public Pollable {
    public:
     Watcher(Driver& driver, std::byte* word) : driver_(driver), word_(*word) {}
@@ -164,7 +164,7 @@ TEST(ShmShare, ADifferentSizeIsRefusedToAll) {
   group.wishes[0].post();
   group.wishes[2].post();
   EXPECT_EQ(group.wishes[0].wait().code(), Code::mismatch);
-  group.wishes[1].post();  // rank 1 learns of the mismatch too, although it asks late
+  group.wishes[1].post();  // rank 1 also learns of the mismatch, although it asks late
   for (Wish& wish : group.wishes) {
     EXPECT_EQ(wish.wait().code(), Code::mismatch) << wish.status.to_string();
     EXPECT_THAT(wish.status.message(), HasSubstr("rank 2 (host host2, pid 1002)"));
@@ -183,8 +183,8 @@ TEST(ShmShare, WhoDoesNotComeIsNamed) {
   }
 }
 
-// If one member gives up a request, the request ends for all members that have joined, and for those that
-// join later.
+// If one rank gives up a request for a segment, the request fails on all ranks, even on those that make it
+// later.
 TEST(ShmShare, IsGivenUpForAll) {
   const Status why(Code::aborted, "it is no longer needed");
   for (const std::size_t who : {0u, 1u}) {

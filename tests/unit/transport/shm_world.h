@@ -37,7 +37,7 @@ struct World {
   std::vector<PeerInfo> peers;
   std::vector<std::unique_ptr<Node>> nodes;
 
-  // `extra` is the address of one more rank, which the test itself plays.
+  // `extra` is the address of an additional rank, which the test itself plays.
   explicit World(int size, const std::string& extra = {}, const Options& options = {})
       : World(std::vector(static_cast<std::size_t>(size), options), extra) {}
   // Takes one entry of `options` for each rank.
@@ -62,8 +62,8 @@ struct World {
   int size() const { return static_cast<int>(nodes.size()); }
 };
 
-// A `Wish` is a request for a segment, with its result. A test can wait for it. It must be destroyed before
-// its node.
+// A `Wish` is a request for a segment, with its result. A test can wait for the result. A wish must
+// be destroyed before its node.
 struct Wish : ShareRequest, SharedSegmentEvents {
   Node& node;
   std::atomic<std::uint32_t> over{0};
@@ -91,7 +91,7 @@ struct Wish : ShareRequest, SharedSegmentEvents {
     };
   }
   ~Wish() override {
-    if (posted && over.load() == 0) node.shut_down();  // after that, nothing calls back any more
+    if (posted && over.load() == 0) node.shut_down();  // no callbacks come after that
     let_go();
   }
   void post() {
@@ -117,7 +117,7 @@ inline std::vector<int> ranks(int size) {
   return all;
 }
 
-// These are the key and size of the shared segment, and the proof of a channel.
+// These constants are the key and size of the shared segment, and the proof of a channel.
 inline constexpr std::uint64_t key = 7;
 inline constexpr std::uint64_t bytes = 10'000;
 inline constexpr std::uint64_t proof = 4711;
@@ -185,7 +185,7 @@ class RawBell {
   Descriptor rope_, ear_;
 };
 
-// A `RawPeer` is the test's end of a local socket. It can send anything.
+// A `RawPeer` is the test's end of a local socket. It can send any notes.
 class RawPeer {
  public:
   explicit RawPeer(Descriptor socket) : socket_(std::move(socket)) {}
@@ -199,7 +199,7 @@ class RawPeer {
   void send(const Note& note, const std::vector<int>& descriptors = {}) {
     EXPECT_EQ(send_note(socket_.get(), note, descriptors), 0);
   }
-  // Receives the next note; returns zero, or the errno of receive_note.
+  // Receives the next note. Returns zero, or the errno of receive_note.
   int receive(Note& note) {
     descriptors.clear();
     pollfd readable{socket_.get(), POLLIN, 0};

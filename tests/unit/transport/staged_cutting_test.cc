@@ -41,7 +41,7 @@ std::vector<Call> calls() {
   };
 }
 
-// Checks that all pieces of a buffer are small enough, and that each byte is in exactly one of them.
+// Checks that all pieces of a buffer are small enough, and that each byte is in exactly one piece.
 template <class PartOf>
 void check_parts(const Cutting& cutting, std::size_t bytes, std::size_t piece_bytes, PartOf part_of) {
   std::vector<int> uses(bytes);
@@ -70,7 +70,8 @@ TEST(StagedCutting, EveryElementIsInOnePiece) {
   }
 }
 
-// The ranks' own blocks differ in length, but the blocks that all ranks gather are the same.
+// The ranks' own blocks differ in length. If all ranks know all counts, they must still arrive at the same
+// number of pieces.
 TEST(StagedCutting, AllRanksCountTheSamePieces) {
   for (int rank = 0; rank < ranks; ++rank) {
     const std::uint64_t own = uneven[static_cast<std::size_t>(rank)];

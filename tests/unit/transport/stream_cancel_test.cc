@@ -8,7 +8,7 @@ namespace {
 
 const Status gave_up(Code::timeout, "gave up", 0);
 
-// Checks that other messages get through in both directions.
+// Checks that other messages still arrive in both directions.
 void expect_alive(StreamPair& pair) {
   for (const std::size_t bytes : {0u, 8u, 1000u}) {
     TestSend there(bytes, 70), back(bytes, 71);
@@ -93,8 +93,8 @@ TEST(StreamCancel, SendCrossesTheClear) {
   expect_alive(pair);
 }
 
-// Cancels a send after both ends have read 0 to 59 pieces of up to 37 bytes. The receive fails, gets
-// everything, or does not hear of the message.
+// Cancels a send after both ends have read 0 to 59 pieces of up to 37 bytes. The receive fails,
+// gets all bytes, or never learns of the message.
 TEST(StreamCancel, SendAtEveryByte) {
   int failed = 0, arrived = 0;
   for (std::size_t steps = 0; steps < 60; ++steps) {
@@ -161,8 +161,8 @@ TEST(StreamCancel, RecvAtEveryByte) {
   EXPECT_GT(refused, 5);
 }
 
-// When half of a message has arrived, the test either claims the message (0), claims it and then cancels the
-// receive (1), or discards it (2).
+// After half of a message has arrived, the test does one of three things. It claims the message
+// (0), claims it and cancels the receive (1), or discards it (2).
 TEST(StreamCancel, ClaimedHalfway) {
   for (const int what : {0, 1, 2}) {
     StreamPair pair(small_limits);

@@ -54,7 +54,7 @@ template <class T>
 void reduce_case(std::size_t count, std::size_t chunk, MessageSide side, bool in_place, bool early) {
   StreamPair pair(small_limits);
   pair.room(chunk);
-  // A one-byte message first shifts everything out of alignment.
+  // This message of one byte shifts all later data out of alignment.
   TestSend shift(1, 1);
   TestRecv shift_recv(1, 1);
   pair.owner_b.recv(shift_recv);
@@ -150,7 +150,7 @@ TEST(Stream, UnexpectedMessagesAreBounded) {
   for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(sends[i].ok() && recvs[i].ok()) << i;
 }
 
-// While one message stays unclaimed, every other message still gets through if it fits into half of the
+// One message stays unclaimed. Every other message must still arrive if it fits into half of the
 // credit. (The receiver may collect up to half of the credit before it returns any.)
 TEST(Stream, CreditComesBackBeforeAnybodyStalls) {
   StreamPair pair(small_limits);
@@ -182,7 +182,7 @@ TEST(Stream, RequestsAreBounded) {
   for (std::size_t i = 0; i < sends.size(); ++i) EXPECT_TRUE(sends[i].ok() && recvs[i].ok());
 }
 
-// A large message in transit delays neither a small one nor another large one.
+// A large message in transit delays neither a small message nor another large one.
 TEST(Stream, PayloadsTakeTurns) {
   StreamPair pair(small_limits);
   pair.room(300);
@@ -203,7 +203,7 @@ TEST(Stream, PayloadsTakeTurns) {
   EXPECT_EQ(large_recv.memory, large.memory);
 }
 
-// An endless stream of small messages does not starve a large one.
+// An endless stream of small messages does not starve a large message.
 TEST(Stream, SmallMessagesDoNotStarveLargeOnes) {
   StreamPair pair;
   pair.room(256);
@@ -288,7 +288,7 @@ TEST(Stream, GoodbyeIsClean) {
   EXPECT_EQ(pair.owner_b.downs[0].code(), Code::aborted);
   EXPECT_NE(pair.owner_b.downs[0].message().find("rank 0 (host host0, pid 100) has left"), std::string::npos);
   EXPECT_TRUE(back.failed(Code::aborted));
-  // Messages that had arrived completely can still be received; the rest fails.
+  // Messages that had arrived completely can still be received. All other messages fail.
   TestRecv recv(8, 1), large_recv(200'000, 2);
   pair.owner_b.recv(recv);
   EXPECT_TRUE(recv.ok());
@@ -349,7 +349,8 @@ TEST(Stream, LostPeerFailsEverything) {
   EXPECT_TRUE(pair.a->closed && pair.b->closed);
 }
 
-// Lengths have 64 bits. This message has five gigabytes, but no memory holds them.
+// Lengths have 64 bits. This message is five gigabytes long. Nothing touches its buffers, so they are only
+// reserved address space.
 TEST(Stream, MessagesOverFourGigabytes) {
   const std::size_t bytes = (std::size_t{5} << 30) + 8;
   void* source = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -398,8 +399,8 @@ TEST(Stream, RandomTraffic) {
         sends[way].emplace_back(random() % (i % 4 == 0 ? 3000 : 150), i, way);
       for (std::uint64_t i = 0; i < 100; ++i) recvs[way].emplace_back(sends[way][i].memory.size(), i);
     }
-    // Receives are posted in another order than sends. But the orders differ so little that the messages that
-    // wait for a receive never fill the window.
+    // Receives are posted in a different order from sends. The two orders differ only a little, so
+    // that waiting messages never fill the window.
     std::size_t sent[2] = {0, 0}, received[2] = {0, 0};
     std::vector<std::size_t> order(100);
     std::iota(order.begin(), order.end(), 0);

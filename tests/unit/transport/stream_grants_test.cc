@@ -28,14 +28,14 @@ class Regions final : public RemoteMemory {
   bool refuses = false;
 };
 
-// `a` sends, and `b` grants `a` memory to write to.
+// `a` sends, and `b` grants memory to `a`.
 struct StreamGrants : ::testing::Test {
   StreamGrants() {
     pair.a->write_remotely(of_a);
     pair.b->write_remotely(of_b);
   }
   void make_late() { pair.a->late_writes = pair.b->late_writes = true; }
-  // Posts `recv` and `send`. The memory of `recv` is registered unless `staged`.
+  // Posts `recv` and `send`. The memory of `recv` is registered unless `staged` is true.
   void post(TestSend& send, TestRecv& recv, bool staged = false) {
     if (!staged) of_b.regions.emplace_back(recv.memory);
     pair.owner_b.recv(recv);
@@ -128,8 +128,9 @@ TEST_F(StreamGrants, ACancelledSendEndsWhenItsWriteHasEnded) {
   }
 }
 
-// The receiver answers a message with a grant. Meanwhile, the sender cancels the message and begins another,
-// which gets the same place in the sender's table. The sender ignores the late grant.
+// The receiver answers a message with a grant. In the meantime the sender cancels the message. The
+// sender then begins another message, which gets the same place in the sender's table. The sender
+// must ignore the late grant.
 TEST_F(StreamGrants, ALateGrantIsIgnored) {
   TestSend first(1000, 1), second(1000, 2);
   TestRecv first_recv(1000, 1), second_recv(1000, 2);
@@ -143,7 +144,8 @@ TEST_F(StreamGrants, ALateGrantIsIgnored) {
   EXPECT_EQ(first_recv.memory, std::vector<std::byte>(1000));
 }
 
-// Even after the connection has ended, an operation does not end while one of its remote writes is under way.
+// An operation must not end while one of its remote writes is running, even after the connection
+// has ended.
 TEST_F(StreamGrants, AfterAFailureOperationsWaitForWrites) {
   for (const bool clean : {false, true}) {
     Regions memory_a, memory_b;
@@ -224,7 +226,7 @@ TEST(HostileGrants, GrantsAreChecked) {
   }
 }
 
-// `b` has granted 1000 bytes of registered memory, or four staging chunks of 256 bytes.
+// `b` has granted 1000 bytes of registered memory, or four staging chunks of at most 256 bytes.
 TEST(HostileGrants, WritesAreChecked) {
   const std::vector<std::vector<FrameHeader>> attacks = {
       {written_frame(8, 0, 256)}, {written_frame(7, 256, 256)},

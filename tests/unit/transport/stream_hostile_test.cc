@@ -92,7 +92,7 @@ TEST_F(Hostile, DataBeforeItsClear) {
   expect_refused();
 }
 
-// An announced length of 2^63 does no harm while no receive matches the message.
+// An announced length of 2^63 is harmless while no receive matches the message.
 TEST_F(Hostile, HugeRequest) {
   feed(frame(FrameType::request, 7, 0, 0, std::uint64_t{1} << 63));
   feed(frame(FrameType::request, 8, 0, 0, ~std::uint64_t{0}));
@@ -130,7 +130,8 @@ INSTANTIATE_TEST_SUITE_P(Fields, HostileData,
                                            BadData{7, 0xffffffc0 % 100'000, 64},  // far too long
                                            BadData{7, 257, 64}));
 
-// A payload on a stripe must not be small, since each takes an entry in the table of expected payloads.
+// A payload on a stripe must not be small, since each payload takes an entry in the table of
+// expected payloads.
 TEST_F(Hostile, SmallPayloadsOnAStripe) {
   pair.b->accept_stripes();
   TestRecv recv(200);
@@ -144,7 +145,7 @@ TEST_F(Hostile, SmallPayloadsOnAStripe) {
 }
 
 // A peer announces a payload on a stripe, but this transport has no stripes. The payload would never arrive,
-// so the receive would wait for ever.
+// so the receive would wait forever.
 TEST_F(Hostile, StripesOfATransportThatHasNone) {
   constexpr std::uint32_t bytes = StreamLimits::min_stripe_payload;
   TestRecv recv(bytes);
@@ -196,7 +197,7 @@ TEST_F(Hostile, ClearsTwice) {
   EXPECT_TRUE(send.failed(Code::protocol_error));
 }
 
-// A peer sends endless requests and cancels, but reads nothing. Our answers must not pile up.
+// A peer sends endless requests and cancels, but does not read. Our answers must not accumulate.
 TEST_F(Hostile, ControlFramesAreBounded) {
   pair.b->room = 10;
   pair.owner_b.discard_all = true;
@@ -214,8 +215,8 @@ TEST_F(Hostile, AnythingAfterGoodbyeIsIgnored) {
   EXPECT_EQ(pair.owner_b.downs.size(), 1u);
 }
 
-// Frames that are almost right, in any order, cause nothing worse than a refusal. (The sanitizers check
-// this.)
+// Frames that are almost right must do no harm in any order. (The sanitizers check this.) At worst, the
+// channel refuses them.
 TEST_F(Hostile, RandomFrames) {
   std::size_t refused = 0;
   for (std::uint32_t seed = 1; seed <= 3000; ++seed) {
@@ -243,8 +244,8 @@ TEST_F(Hostile, RandomFrames) {
           static_cast<std::uint32_t>(header.type == FrameType::eager  ? header.message.bytes
                                      : header.type == FrameType::data ? pick({64, 128, 256, 300, 44})
                                                                       : 0);
-      // The mesh never gives a receive a message that is longer than the receive's buffer, so this test does
-      // not either.
+      // This test never gives a receive a message that is longer than the receive's buffer, because
+      // the mesh does not do so either.
       for (TestRecv& recv : recvs) {
         if (recv.completions == 0 && recv.tag == header.message.tag && header.message.bytes > recv.bytes) {
           std::erase(fresh.owner_b.posted, &recv);

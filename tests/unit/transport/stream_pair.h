@@ -39,7 +39,7 @@ struct TestSend : SendOp {
   }
   bool ok() const { return completions == 1 && status.ok(); }
   bool failed(Code code) const { return completions == 1 && status.code() == code; }
-  // Overwrites the memory, as a caller may once the send has completed.
+  // Overwrites the memory. A caller may do this after the send has completed.
   void scribble() { std::fill(memory.begin(), memory.end(), std::byte{0xee}); }
 };
 
@@ -100,7 +100,7 @@ class TestOwner final : public TransportOwner {
   void on_abort(int, std::uint32_t context, const Status& why) override { aborts.push_back({context, why}); }
   void on_channel_down(int, const Status& why) override { downs.push_back(why); }
 
-  // Gives `op` the message kept for it, or remembers that `op` waits for one.
+  // Gives `op` the message that is kept for it, or remembers that `op` waits for a message.
   void recv(RecvOp& op) {
     for (auto it = kept.begin(); it != kept.end(); ++it) {
       if ((*it)->header.tag == op.tag) {
@@ -126,7 +126,7 @@ class TestOwner final : public TransportOwner {
   std::vector<PeerInfo> peers_;
 };
 
-// A `PipeChannel` is a byte stream with a small buffer, like a socket. The test moves its bytes by hand.
+// A `PipeChannel` is a byte stream with a small buffer, like a socket. The test itself moves the bytes.
 class PipeChannel final : public StreamChannel {
  public:
   PipeChannel(int peer, TransportOwner& owner, const MessageLimits& limits)
@@ -137,10 +137,11 @@ class PipeChannel final : public StreamChannel {
 
   PipeChannel* other = nullptr;
   std::size_t room = 1 << 20;        // the size of the buffer
-  std::vector<std::byte> in_flight;  // bytes written at this end, and not yet read at the other
+  std::vector<std::byte> in_flight;  // bytes that were written at this end and not yet read at the other
   bool closed = false;
-  bool late_writes = false;            // remote writes end in `end_write`, and the test calls `writes_over`
-  OutgoingFrame* under_way = nullptr;  // the remote write that is under way
+  // If this is true, remote writes end in `end_write`, and the test calls `writes_over`.
+  bool late_writes = false;
+  OutgoingFrame* under_way = nullptr;  // the remote write that is in progress
 
   void write() {
     if (writing_) return;
@@ -164,7 +165,7 @@ class PipeChannel final : public StreamChannel {
     writing_ = false;
   }
 
-  // Carries out the remote write that is under way.
+  // Carries out the remote write that is in progress.
   void end_write() {
     OutgoingFrame& frame = *under_way;
     under_way = nullptr;
@@ -176,7 +177,7 @@ class PipeChannel final : public StreamChannel {
     write();
   }
 
-  // Reads at most `most` bytes of what the other end has written. Returns false if there is nothing to read.
+  // Reads at most `most` bytes that the other end has written. Returns false if there are none.
   bool read(std::size_t most) {
     const std::size_t bytes = std::min(most, other->in_flight.size());
     if (bytes == 0 || closed) {
@@ -223,7 +224,7 @@ class PipeChannel final : public StreamChannel {
     auto* const to = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(frame.place.address));
     std::memcpy(to, frame.payload.data(), frame.payload.size());
   }
-  // Starts the frame's remote write, if it has one. Returns false if the write is now under way.
+  // Starts the frame's remote write, if the frame has one. Returns false if the write is now in progress.
   bool start_write(OutgoingFrame& frame) {
     if (!is_remote(frame) || frame.written != 0) return true;
     if (late_writes) {
@@ -277,7 +278,7 @@ struct StreamPair {
     a->other = b.get();
     b->other = a.get();
   }
-  // Moves bytes until nothing is left to move.
+  // Moves bytes until none are left.
   void run(std::size_t chunk = 1 << 20) {
     for (bool moved = true; moved;) {
       moved = a->read(chunk);

@@ -19,7 +19,7 @@ std::uint32_t all_segments_sent() {
   return all;
 }
 
-// Returns the number of this process's sockets on which small writes wait.
+// Returns the number of this process's sockets that hold back small writes.
 int waiting_sockets() {
   int all = 0;
   for (const int descriptor : OpenSockets::descriptors(true)) {
@@ -79,9 +79,10 @@ TEST(TcpCoalescing, WhatAPeerHasNotReadLeavesTogether) {
       messages.send();
       EXPECT_TRUE(messages.have_left());
       EXPECT_EQ(waiting_sockets(), 1);
-      EXPECT_LE(all_segments_sent() - before, 50u);  // two at best; each acknowledgement releases another
+      // Two segments are the best case, but each acknowledgement releases another segment.
+      EXPECT_LE(all_segments_sent() - before, 50u);
     });
-    // The messages arrive, although rank 0 does not drive again.
+    // The messages arrive, although rank 0 does not drive any more.
     messages.receive();
   });
 }

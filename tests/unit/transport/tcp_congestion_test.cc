@@ -10,6 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/transport/tcp_world.h"
 #include "transport/tcp/congestion.h"
+#include "transport/tcp/socket.h"
 
 namespace tutti::tcp {
 namespace {
@@ -58,7 +59,7 @@ TEST(TcpCongestion, IsTheSystemsIfTheKernelRefuses) {
   EXPECT_EQ(after_an_exchange("no such thing"), (std::multiset<std::string>{name, name}));
 }
 
-// Returns what the log says about a setting.
+// Returns the log for a setting.
 std::string log_about(const std::string& setting) {
   const test::ScratchFolder folder;
   const std::string file = folder.path() + "/log";
@@ -79,7 +80,7 @@ TEST(TcpCongestion, ThatTheKernelRefusesIsWarnedOf) {
 
 TEST(TcpCongestion, FollowsTheAddressWhereNothingIsSaid) {
   const auto choice = [](const char* address, bool same_host) {
-    return Congestion("").choose(asio::ip::make_address(address), same_host);
+    return Congestion("").choose(*tutti::parse_address(address, 0), same_host);
   };
   for (const char* near : {"127.0.0.1", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.7.7",
                            "169.254.1.1", "::1", "fd00::1", "fe80::1"}) {

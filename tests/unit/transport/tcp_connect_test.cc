@@ -16,13 +16,13 @@ std::string with_endpoints(const std::string& address, const std::string& endpoi
   return endpoints + address.substr(address.find('/'));
 }
 
-// Returns the address of a port where nothing listens.
+// Returns the address of a port without a listener.
 std::string dead_endpoint() {
   const auto gone = create({}).take();
-  return format_endpoints(parse_address(gone->address())->endpoints);
+  return meeting::format_endpoints(parse_address(gone->address())->endpoints);
 }
 
-// All ranks send to all others at the same moment, as their first action.
+// All ranks send to all other ranks at the same moment, as their first action.
 void storm(int size, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     const OpenSockets before = OpenSockets::now();
@@ -58,8 +58,9 @@ void storm(int size, int rounds) {
       });
     }
     for (auto& thread : threads) thread.join();
-    // Only this loop drives the ranks now. It goes on until they have closed their surplus connections. Each
-    // pair of ranks keeps one connection, and both of its ends are in this process.
+    // Only this loop drives the ranks now. It continues until the ranks have closed their surplus
+    // connections. Each pair of ranks keeps one connection, whose two ends are both in this
+    // process.
     for (std::size_t rank = 0; rank < world.nodes.size(); ++rank) {
       EXPECT_TRUE(world[rank].until(
           [&] { return OpenSockets::now().connected - before.connected == size * (size - 1); }));
@@ -73,8 +74,8 @@ TEST(TcpCrossConnect, StormOfFour) { storm(4, 30); }
 TEST(TcpCrossConnect, StormOfEight) { storm(8, 6); }
 
 TEST(TcpCrossConnect, TheOtherDirectionHelpsWhereOneIsBlocked) {
-  // Rank 0 has a wrong address for rank 1: nothing listens there. Rank 1 has the right address for rank 0. If
-  // both ranks could connect, rank 0's connection would win.
+  // Rank 0 has a wrong address for rank 1, without a listener. Rank 1 has the right address for
+  // rank 0. Rank 0's connection would win if both ranks could connect.
   auto zero = create({}).take(), one = create({}).take();
   const std::string address_0 = zero->address(), address_1 = one->address();
   auto node_0 =
@@ -173,7 +174,7 @@ TEST(TcpConnect, WhereTheNetworkDoesNotLeadIsSaidBeforeTheDeadline) {
     EXPECT_NE(send.status.message().find(part), std::string::npos) << send.status.to_string();
 }
 
-// In `Played`, the test plays the other side of the handshake by hand.
+// In `Played`, the test itself plays the other side of the handshake.
 struct Played {
   Deaf deaf;
   std::unique_ptr<Node> node;
@@ -230,7 +231,7 @@ TEST(TcpConnect, AnAnswerThatIsNoneIsTriedAgain) {
   played.peer.reset(new RawSocket(-1));  // closed before the answer
   played.peer = std::make_unique<RawSocket>(played.deaf.accept_one());
   EXPECT_EQ(played.peer->receive(hello_bytes).size(), hello_bytes);
-  played.peer->send(encode(Verdict::wait));  // nothing follows this
+  played.peer->send(encode(Verdict::wait));  // no more data follows
   played.peer = std::make_unique<RawSocket>(played.deaf.accept_one());
   EXPECT_EQ(played.peer->receive(hello_bytes).size(), hello_bytes);
   played.peer->send(encode(Verdict::welcome));
@@ -244,7 +245,7 @@ TEST(TcpConnect, AnEndWithoutGoodbyeIsALostPeer) {
     EXPECT_TRUE(played.send.wait().ok());
     Recv recv(8, 1, collective(1));
     played.node->post(recv);
-    if (!reset) played.peer->receive(72);  // unread bytes would turn the end into a reset
+    if (!reset) played.peer->receive(72);  // unread bytes would turn the close into a reset
     played.peer.reset();
     EXPECT_EQ(recv.wait().code(), Code::peer_lost) << recv.status.to_string();
     EXPECT_NE(recv.status.message().find("rank 1 (host host1, pid 1001)"), std::string::npos);
@@ -261,10 +262,10 @@ TEST(TcpConnect, FramesThatAreNoneBreakTheProtocol) {
   EXPECT_EQ(recv.wait().code(), Code::protocol_error) << recv.status.to_string();
 }
 
-// A listener that has no descriptor left pauses, and continues when one is free again.
+// A listener without a free descriptor pauses, and continues when one is free again.
 TEST(TcpConnect, WaitsForDescriptors) {
-  // UBSan needs a descriptor whenever it sees a new type. This extra pair makes it see all types before the
-  // limit is set.
+  // UBSan needs a descriptor whenever it sees a new type. This extra pair makes UBSan see all types
+  // before the limit is set.
   Pair shown;
   Send first(8, collective(0), 1);
   Recv second(8, 0, collective(0));

@@ -55,7 +55,7 @@ TEST(TcpGuard, StrangersAndHoldersOfOtherTokensDisturbNobody) {
       stranger.send(std::string("GET / HTTP/1.1\r\n\r\n"));
       EXPECT_TRUE(stranger.is_closed_silently());
     }
-    {  // A hello that is right in itself is refused, since no proof comes before it.
+    {  // A valid hello is refused, since no proof comes before it.
       RawSocket plain(world.addresses[0]);
       plain.send(encode(proper_hello(world, 1, 0)));
       const auto answer = plain.receive(security::Guard::message_bytes);
@@ -76,7 +76,7 @@ TEST(TcpGuard, StrangersAndHoldersOfOtherTokensDisturbNobody) {
 
 TEST(TcpGuard, AReplayedHandshakeIsRefused) {
   Pair world(with_token("secret"), 2);
-  // The test records what rank 1 says to rank 0: the opening and the proof.
+  // The test records the two messages of rank 1 to rank 0: the opening and the proof.
   std::vector<std::vector<std::byte>> said;
   {
     int ends[2];

@@ -17,7 +17,8 @@ TEST(TcpStrangers, AreClosedWithoutAWord) {
     RawSocket stranger(world.addresses[0]);
     ASSERT_TRUE(stranger.connected());
     stranger.send(greeting);
-    if (greeting == "tutti") continue;  // may be the beginning of a hello, so it is closed only later
+    // This greeting may be the beginning of a hello, so its connection is not closed at once.
+    if (greeting == "tutti") continue;
     EXPECT_TRUE(stranger.is_closed_silently()) << greeting.substr(0, 20);
   }
   expect_exchange(world[0], 0, world[1], 1, 0);
@@ -37,7 +38,8 @@ TEST(TcpStrangers, WhoSaysNothingIsClosedInTime) {
 
 TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   Options options;
-  options.handshake_timeout = 1h;  // so strangers are closed only if there are too many
+  // With this long timeout, the connections of strangers are closed only if there are too many of them.
+  options.handshake_timeout = 1h;
   Pair world(options);
   const OpenSockets before = OpenSockets::now();
   std::vector<std::unique_ptr<RawSocket>> strangers;
@@ -47,8 +49,9 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
     connected += strangers.back()->connected();
   }
   EXPECT_EQ(connected, 600);
-  // Rank 0 closes the oldest connections to make room, and keeps the others open. The limit below counts our
-  // 600 ends, 256 ends of the listener, and one connection that is just being accepted.
+  // Rank 0 closes the oldest connections to make room, and keeps the others open. The limit below
+  // is the sum of our 600 ends, the listener's 256 ends, and one connection that is just being
+  // accepted.
   EXPECT_TRUE(strangers.front()->is_closed_silently());
   EXPECT_LE(OpenSockets::now().connected - before.connected, 600 + 256 + 1);
   expect_exchange(world[0], 0, world[1], 1, 0);
@@ -60,8 +63,8 @@ TEST(TcpStrangers, ManyHalfOpenConnectionsNeitherGrowNorBlock) {
   EXPECT_TRUE(recv.wait().ok());
 }
 
-// A distant rank needs some round trips to say who it is. In that time, a nearer attacker can open many
-// connections.
+// A distant rank needs some round trips to prove its identity. A nearer attacker can open many connections in
+// that time. These connections must not displace the rank.
 TEST(TcpStrangers, ACrowdFromOneAddressDisplacesItselfOnly) {
   Options options;
   options.handshake_timeout = 1h;
@@ -129,7 +132,7 @@ TEST(TcpStrangers, WhoIsWelcomeAndThenTalksNonsenseHurtsItselfOnly) {
   rank_1.send(nonsense);
   EXPECT_EQ(recv.wait().code(), Code::protocol_error) << recv.status.to_string();
   expect_exchange(world[0], 0, world[2], 2, 1);
-  // Rank 0 has given up on rank 1. The real rank 1 learns this and does not wait.
+  // Rank 0 has given up on rank 1. The real rank 1 learns of it and does not wait.
   Send send(8, collective(2), 1);
   world[1].post(0, send);
   EXPECT_EQ(send.wait().code(), Code::peer_lost) << send.status.to_string();

@@ -79,8 +79,8 @@ TEST(TcpHandshake, HelloAndAnswerAreReadAsWritten) {
 }
 
 TEST(TcpHandshake, AHelloIsNoAnswerAndGarbageIsNeither) {
-  // A process may connect to itself by mistake. Then it receives its own hello, which must not be taken for
-  // an answer.
+  // A process that connects to itself by mistake receives its own hello. The hello must not count
+  // as an answer.
   const auto hello = encode(Hello{handshake_version, 1, 2, 0, 3, 4});
   EXPECT_FALSE(decode_answer(std::span(hello).first<answer_bytes>()).has_value());
   EXPECT_FALSE(decode_hello(encode(Hello{handshake_version, 1, 2, max_stripes + 1, 3, 4})).has_value());
@@ -145,8 +145,8 @@ TEST(TcpListen, BindsWhatItAdvertises) {
   const auto address = parse_address((*transport)->address());
   ASSERT_TRUE(address.has_value());
   ASSERT_EQ(address->endpoints.size(), 2u);
-  EXPECT_EQ(address->endpoints[0].address().to_string(), "127.0.0.1");
-  EXPECT_EQ(address->endpoints[1].address().to_string(), "127.0.0.2");
+  EXPECT_EQ(address->endpoints[0].host(), "127.0.0.1");
+  EXPECT_EQ(address->endpoints[1].host(), "127.0.0.2");
   EXPECT_NE(address->nonce, parse_address((*create({}))->address())->nonce);
 }
 
@@ -156,7 +156,7 @@ TEST(TcpListen, ListensOnIpv6) {
   if (!test::has_ipv6_loopback()) GTEST_SKIP() << "this host has no IPv6 loopback";
   const auto transport = create(options);
   ASSERT_TRUE(transport.ok()) << transport.status().to_string();
-  EXPECT_TRUE(parse_address((*transport)->address())->endpoints[0].address().is_v6());
+  EXPECT_TRUE(parse_address((*transport)->address())->endpoints[0].family() == AF_INET6);
 }
 
 TEST(TcpListen, AdvertisesWhatItIsTold) {
@@ -168,7 +168,7 @@ TEST(TcpListen, AdvertisesWhatItIsTold) {
   options.advertise = {"localhost"};
   const auto by_name = create(options);
   ASSERT_TRUE(by_name.ok()) << by_name.status().to_string();
-  EXPECT_TRUE(parse_address((*by_name)->address())->endpoints[0].address().is_loopback());
+  EXPECT_TRUE(parse_address((*by_name)->address())->endpoints[0].is_loopback());
   options.advertise = {"no such name"};
   EXPECT_EQ(create(options).status().code(), Code::invalid_argument);
 }
@@ -177,8 +177,8 @@ TEST(TcpListen, TakesTheFirstFreePortOfARange) {
   std::vector<std::unique_ptr<Transport>> taken;
   Options options;
   std::uint16_t base = 0;
-  // The test looks for a range of three free ports. If another program takes one of them first, the test
-  // tries the next range.
+  // The test looks for a range of three free ports. If another program takes one of the ports
+  // first, the test tries the next range.
   for (std::uint16_t first = 21'000; base == 0 && first < 29'000;
        first = static_cast<std::uint16_t>(first + 3)) {
     options.first_port = first;

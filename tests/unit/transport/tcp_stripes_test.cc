@@ -3,8 +3,8 @@
 
 #include "tests/unit/transport/tcp_world.h"
 
-// This file tests large messages whose payloads use several connections. The channel conformance tests run
-// over such connections as well.
+// This file tests large messages whose payloads use several connections. The channel conformance tests also
+// run over such connections.
 namespace tutti::tcp {
 namespace {
 
@@ -26,14 +26,15 @@ TEST(TcpStripes, AreOpenedByTheFirstLargeMessage) {
   expect_exchange(world[0], 0, world[1], 1, 1, 200'000);
   EXPECT_EQ(connections(), 2);
   for (std::uint64_t i = 2; i < 5; ++i) expect_exchange(world[0], 0, world[1], 1, i, large);
-  // This counts both ends of five connections: the first one, and two more for each direction.
+  // The number counts both ends of five connections: the first connection, and two more for each
+  // direction.
   EXPECT_TRUE(world[0].until([] { return connections() == 2 * (1 + 2 + 2); })) << connections();
   for (std::uint64_t i = 5; i < 10; ++i) expect_exchange(world[0], 0, world[1], 1, i, large);
   EXPECT_EQ(connections(), 10);
 }
 
-// Each direction has as many connections as a rank has addresses. Each of them uses a different pair of
-// addresses. The first connection serves both directions.
+// Each direction has one connection for each address of a rank. Within a direction, no two connections use
+// the same address. The first connection serves both directions.
 TEST(TcpStripes, UseEveryAddress) {
   Options options;
   options.bind = {"127.0.0.1", "127.0.0.2", "127.0.0.3"};
@@ -52,7 +53,7 @@ TEST(TcpStripes, UseEveryAddress) {
   EXPECT_EQ(ends["127.0.0.3"], 4);
 }
 
-// Small buffers split payloads anywhere, even inside an element.
+// Small buffers split payloads at any place, even inside an element.
 TEST(TcpStripes, ReduceWhatComesInPieces) {
   Pair world(with_sockets(4, 5000));
   constexpr std::size_t count = 500'000;

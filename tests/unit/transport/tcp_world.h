@@ -65,7 +65,7 @@ struct Pair {
   Node& operator[](std::size_t rank) { return *nodes[rank]; }
 };
 
-// Exchanges one message each way.
+// Exchanges one message in each direction.
 inline void expect_exchange(Node& a, int rank_a, Node& b, int rank_b, std::uint64_t sequence,
                             std::size_t bytes = 100) {
   Send to_b(bytes, conformance::collective(sequence), 1), to_a(bytes, conformance::collective(sequence), 2);
@@ -81,15 +81,16 @@ inline void expect_exchange(Node& a, int rank_a, Node& b, int rank_b, std::uint6
   EXPECT_TRUE(from_b.wait().ok() && from_b.holds(2)) << from_b.status.to_string();
 }
 
-// A `RawSocket` is a plain TCP socket. With it, a test plays a foreign program or a misbehaving peer.
+// A `RawSocket` is a plain TCP socket. A test uses it to imitate a foreign program or a misbehaving
+// peer.
 class RawSocket {
  public:
   explicit RawSocket(const std::string& address, const char* from = "127.0.0.1")
       : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const Endpoint own(asio::ip::make_address(from), 0);
-    static_cast<void>(bind(descriptor_, own.data(), static_cast<socklen_t>(own.size())));
-    const Endpoint endpoint = parse_address(address)->endpoints.front();
-    connected_ = connect(descriptor_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0;
+    const SocketAddress own = *tutti::parse_address(from, 0);
+    static_cast<void>(bind(descriptor_, own.raw(), own.length));
+    const SocketAddress endpoint = parse_address(address)->endpoints.front();
+    connected_ = connect(descriptor_, endpoint.raw(), endpoint.length) == 0;
   }
   explicit RawSocket(int descriptor) : descriptor_(descriptor), connected_(descriptor >= 0) {}
   ~RawSocket() { close(descriptor_); }
@@ -102,7 +103,7 @@ class RawSocket {
   void send(const Bytes& bytes) {
     static_cast<void>(::send(descriptor_, std::data(bytes), std::size(bytes), MSG_NOSIGNAL));
   }
-  // Waits for `bytes` bytes, or for the end of the stream, and returns what arrived.
+  // Waits for `bytes` bytes, or for the end of the stream. Returns the bytes that arrived.
   std::vector<std::byte> receive(std::size_t bytes) {
     std::vector<std::byte> all;
     while (all.size() < bytes) {
@@ -118,7 +119,7 @@ class RawSocket {
     }
     return all;
   }
-  // Returns whether the other side closes the connection without sending anything.
+  // Returns whether the other side closes the connection without sending any bytes.
   bool is_closed_silently() { return receive(1).empty() && closed_; }
   std::optional<Verdict> verdict() {
     const auto bytes = receive(answer_bytes);

@@ -1,4 +1,4 @@
-// Compares tutti's declarations of NCCL with NCCL's header, and loads the real library where there is one.
+// Compares tutti's declarations of NCCL with NCCL's header. Loads the real library if there is one.
 
 #include "transport/nccl/api.h"
 

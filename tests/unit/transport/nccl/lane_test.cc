@@ -25,14 +25,17 @@ class FakeSession final : public Lane::User {
  private:
   const char name_;
   std::string& launches_;
-  const bool at_once_;  // otherwise its groups are not in the stream yet when `launch` returns
+  const bool at_once_;  // if false, the session's groups are not in the stream yet when `launch` returns
 };
 
 class LaneTest : public testing::Test {
  protected:
-  LaneTest() { fake_cuda_reset(1); }
+  LaneTest() { fake_cuda_reset(2); }
+  static std::shared_ptr<Lane> lane(int device, const std::string& host) {
+    return Lane::of(**cuda::load(TUTTI_FAKE_CUDA), device, host).take();
+  }
 
-  const std::shared_ptr<Lane> lane_ = Lane::open(**cuda::load(TUTTI_FAKE_CUDA), 0).take();
+  const std::shared_ptr<Lane> lane_ = lane(0, "host");
   std::string launches_;
   FakeSession slow_{'s', launches_, false};
   FakeSession fast_{'f', launches_, true};
@@ -48,6 +51,14 @@ TEST_F(LaneTest, GroupsAreLaunchedInTheOrderOfTheCalls) {
   EXPECT_EQ(launches_, "fsffs");
   lane_->launched(slow_);
   EXPECT_EQ(launches_, "fsffsf");
+}
+
+TEST_F(LaneTest, AProcessHasOneLaneForEachDeviceAndHost) {
+  EXPECT_EQ(lane(0, "host"), lane_);
+  EXPECT_NE(lane(1, "host"), lane_);
+  EXPECT_NE(lane(0, "another host"), lane_);
+  std::weak_ptr<Lane> unused = lane(1, "host");
+  EXPECT_TRUE(unused.expired());
 }
 
 TEST_F(LaneTest, ASessionThatLeavesHoldsNobodyUp) {

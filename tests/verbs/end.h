@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <infiniband/verbs.h>
+
+#include "transport/verbs/library.h"
+
+namespace tutti::test {
+
+// An `End` is one end of a plain connection by verbs: a device, a queue pair, a completion queue, and
+// registered memory. It is what a small program without tutti would have. Functions throw std::runtime_error
+// if a call fails.
+class End {
+ public:
+  struct Options {
+    std::uint8_t retries = 7;
+    std::uint8_t retries_not_ready = 7;  // 7 means for ever
+    std::uint8_t timeout = 18;           // 4.096 us times two to this power
+    std::uint32_t room = 16;             // of each queue
+  };
+  End(const verbs::Functions& functions, const std::string& device, Options options);
+  End(const verbs::Functions& functions, const std::string& device) : End(functions, device, Options{}) {}
+  ~End();
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+
+  // Connects both ends.
+  static void join(End& one, End& other);
+  // Destroys the queue pair, as if the program had ended.
+  void destroy_pair();
+
+  std::vector<std::byte>& memory() { return memory_; }
+  ibv_qp* pair() const { return pair_; }
+  ibv_cq* queue() const { return queue_; }
+  ibv_comp_channel* channel() const { return channel_; }
+  ibv_context* context() const { return context_; }
+  const ibv_gid_entry& gid() const { return gid_; }
+  std::uint32_t remote_key() const { return region_->rkey; }
+  std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(memory_.data()); }
+
+  int modify(ibv_qp_attr attributes, int mask) const;
+  // These post requests, and return zero or an errno. A request covers the first `bytes` of the memory.
+  int post_receive(std::uint64_t id, std::size_t bytes) const;
+  int post_send(std::uint64_t id, std::size_t bytes, unsigned flags = IBV_SEND_SIGNALED) const;
+  int post_write(std::uint64_t id, std::size_t bytes, const End& to, std::uint32_t key,
+                 unsigned flags = IBV_SEND_SIGNALED) const;
+  int post_write_with_immediate(std::uint64_t id, std::size_t bytes, const End& to,
+                                std::uint32_t immediate) const;
+  // Waits for the next completion.
+  ibv_wc wait() const;
+  // Returns whether there is a completion now.
+  bool poll(ibv_wc& completion) const { return ibv_poll_cq(queue_, 1, &completion) == 1; }
+
+ private:
+  void open(const std::string& device);
+  void find_gid();
+  void make_pair();
+  void connect(const End& other) const;
+  int post(ibv_send_wr request, std::size_t bytes) const;
+
+  const verbs::Functions& functions_;
+  Options options_;
+  std::vector<std::byte> memory_;
+  ibv_context* context_ = nullptr;
+  ibv_port_attr port_{};
+  ibv_gid_entry gid_{};
+  ibv_pd* domain_ = nullptr;
+  ibv_mr* region_ = nullptr;
+  ibv_comp_channel* channel_ = nullptr;
+  ibv_cq* queue_ = nullptr;
+  ibv_qp* pair_ = nullptr;
+};
+
+}  // namespace tutti::test

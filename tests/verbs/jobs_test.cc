@@ -1,0 +1,206 @@
+// Runs jobs on two hosts that are network namespaces. Each host has a Soft-RoCE device of its own. These
+// tests change devices and links, so they run in the virtual machine only.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/network_hosts.h"
+#include "tests/support/process.h"
+
+namespace tutti::test {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+std::string program(const std::string& name) { return std::string(TUTTI_BIN_DIR) + "/" + name; }
+std::string device(int host) { return "rxe" + std::to_string(host); }
+
+std::string output_of(const Words& command) {
+  Process process(command);
+  EXPECT_EQ(process.wait(), 0) << process.report();
+  return process.out();
+}
+void run(const Words& command) { output_of(command); }
+
+// Returns how many packets a device has sent.
+std::uint64_t packets(const std::string& device) {
+  std::uint64_t count = 0;
+  std::ifstream("/sys/class/infiniband/" + device + "/ports/1/hw_counters/sent_pkts") >> count;
+  return count;
+}
+
+// Returns the number after the word `name` in the output of `rdma resource show` for a device.
+int resources(const std::string& device, const std::string& name) {
+  std::istringstream line(output_of({"rdma", "resource", "show", device}));
+  for (std::string word; line >> word;) {
+    int count = 0;
+    if (word == name && line >> count) return count;
+  }
+  ADD_FAILURE() << "rdma names no " << name;
+  return -1;
+}
+
+// A device gets its addresses a moment after its link is up.
+void wait_for_address(const std::string& device) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const std::string port = "/sys/class/infiniband/" + device + "/ports/1/";
+  while (std::chrono::steady_clock::now() < end) {
+    std::string state, gid;
+    std::getline(std::ifstream(port + "state"), state);
+    std::getline(std::ifstream(port + "gids/1"), gid);
+    if (state.find("ACTIVE") != state.npos && gid.find("ffff:0a07") != gid.npos) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ADD_FAILURE() << device << " has no address";
+}
+
+class VerbsJobs : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { network_ = std::make_unique<NetworkHosts>(2); }
+  static void TearDownTestSuite() { network_.reset(); }
+  void SetUp() override {
+    ASSERT_EQ(network_->problem(), "");
+    for (int host = 0; host < 2; ++host) before_[host] = packets(device(host));
+  }
+  // After each test, nothing is left except the one queue pair that the kernel itself has for each device.
+  void TearDown() override {
+    ranks_.clear();
+    for (int host = 0; host < 2; ++host) {
+      EXPECT_EQ(resources(device(host), "qp"), 1) << device(host);
+      EXPECT_EQ(resources(device(host), "mr"), 0) << device(host);
+    }
+  }
+
+  // Starts the ranks of a job. `hosts[rank]` is the host of a rank.
+  void start(const std::vector<int>& hosts, const Words& command, const Process::Environment& more = {}) {
+    for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+      Process::Environment environment = {
+          {"TUTTI_RANK", std::to_string(rank)},
+          {"TUTTI_WORLD_SIZE", std::to_string(hosts.size())},
+          {"TUTTI_INIT_METHOD", "tcp://" + network_->address(hosts[0]) + ":29620"},
+          {"TUTTI_IB_HCA", "=" + device(hosts[rank])}};
+      environment.insert(more.begin(), more.end());
+      ranks_.emplace_back(network_->on(hosts[rank], command), environment);
+    }
+  }
+  void expect_success() {
+    for (Process& rank : ranks_) EXPECT_EQ(rank.wait(std::chrono::minutes(10)), 0) << rank.report();
+  }
+  // Waits until all ranks of `fault_rank` work.
+  void wait_until_ready() {
+    for (Process& rank : ranks_)
+      ASSERT_TRUE(rank.wait_for_output("ready", std::chrono::minutes(5))) << rank.report();
+  }
+  // Waits until a rank of `fault_rank` fails, and returns how.
+  std::string failure(std::size_t rank) {
+    EXPECT_TRUE(ranks_[rank].wait_for_output("\nfailed ", std::chrono::minutes(5))) << ranks_[rank].report();
+    const std::string out = ranks_[rank].out();
+    return out.substr(std::min(out.find("failed "), out.size()));
+  }
+  std::uint64_t sent(int host) const { return packets(device(host)) - before_[host]; }
+
+  static inline std::unique_ptr<NetworkHosts> network_;
+  std::deque<Process> ranks_;
+  std::uint64_t before_[2] = {};
+};
+
+TEST_F(VerbsJobs, TrainOnTwoHosts) {
+  start({0, 1}, {program("05_train_digits")}, {{"TUTTI_TRANSPORTS", "verbs"}});
+  expect_success();
+  EXPECT_THAT(ranks_[0].out(), HasSubstr("all 2 ranks hold bitwise equal weights"));
+  EXPECT_GT(sent(0), 1000u);
+  EXPECT_GT(sent(1), 1000u);
+}
+
+TEST_F(VerbsJobs, UseVerbsBetweenHosts) {
+  start({0, 1}, {program("02_all_reduce")});
+  expect_success();
+  EXPECT_GT(sent(0), 0u);
+  EXPECT_GT(sent(1), 0u);
+}
+
+TEST_F(VerbsJobs, UseSharedMemoryWithinAHost) {
+  start({0, 0}, {program("02_all_reduce")});
+  expect_success();
+  EXPECT_EQ(sent(0), 0u);
+}
+
+// Only one of the two ranks has lost its device, but both must choose the same transport.
+TEST_F(VerbsJobs, UseTcpIfAHostHasNoDevice) {
+  run({"rdma", "link", "del", "rxe1"});
+  start({0, 1}, {program("02_all_reduce")});
+  expect_success();
+  EXPECT_EQ(sent(0), 0u);
+  Process info({program("tutti"), "info"}, {{"TUTTI_IB_HCA", "=rxe1"}});
+  EXPECT_EQ(info.wait(), 0) << info.report();
+  EXPECT_THAT(info.out(), HasSubstr("cannot run: no InfiniBand or RoCE device can be used"));
+  run({"rdma", "link", "add", "rxe1", "type", "rxe", "netdev", "cable1"});
+  wait_for_address("rxe1");
+}
+
+TEST_F(VerbsJobs, UseTcpIfAPortIsDown) {
+  run({"ip", "link", "set", "cable1", "down"});
+  start({0, 1}, {program("02_all_reduce")});
+  expect_success();
+  EXPECT_THAT(output_of({program("tutti"), "info"}), HasSubstr("rxe1 port 1: the port is down"));
+  run({"ip", "link", "set", "cable1", "up"});
+  wait_for_address("rxe0");
+  wait_for_address("rxe1");
+}
+
+TEST_F(VerbsJobs, FailOnAllRanksIfOneIsKilled) {
+  const int rounds = std::getenv("TEST_ALL") != nullptr ? 20 : 3;
+  for (int round = 0; round < rounds; ++round) {
+    ranks_.clear();
+    start({0, 1, 0}, {program("tests/fault_rank"), "loop", "all_reduce", "10000"},
+          {{"TUTTI_TRANSPORTS", "verbs"}});
+    wait_until_ready();
+    ranks_[1].signal(SIGKILL);
+    EXPECT_THAT(failure(0), HasSubstr(" peer_lost "));
+    EXPECT_THAT(failure(2), HasSubstr(" peer_lost "));
+  }
+}
+
+// Both ranks live, and the control plane reaches them over TCP. So one of them is given up.
+TEST_F(VerbsJobs, FailOnAllRanksIfTheLinkBreaks) {
+  start({0, 1}, {program("tests/fault_rank"), "loop", "all_reduce", "10000"},
+        {{"TUTTI_TRANSPORTS", "verbs"}});
+  wait_until_ready();
+  run({"ip", "link", "set", "cable1", "down"});
+  const std::string one = failure(0), other = failure(1);
+  EXPECT_THAT(one + other, HasSubstr(" peer_lost "));
+  for (const std::string& text : {one, other})
+    EXPECT_THAT(text, AnyOf(HasSubstr(" peer_lost "), HasSubstr("was given up")));
+  run({"ip", "link", "set", "cable1", "up"});
+  wait_for_address("rxe0");
+  wait_for_address("rxe1");
+}
+
+// Root may lock any amount of memory, so the ranks belong to another user.
+TEST_F(VerbsJobs, WorkWithLittleLockedMemoryOrNameTheLimit) {
+  const std::string command =
+      "ulimit -l 64; exec setpriv --reuid=65534 --regid=65534 --clear-groups " + program("02_all_reduce");
+  start({0, 1}, {"bash", "-c", command}, {{"TUTTI_TRANSPORTS", "verbs"}});
+  for (Process& rank : ranks_) {
+    const std::optional<int> status = rank.wait(std::chrono::minutes(5));
+    ASSERT_TRUE(status) << rank.report();
+    if (status == 0) continue;
+    EXPECT_THAT(rank.err(), HasSubstr("the limit of locked memory is 64")) << rank.report();
+  }
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,144 @@
+#include "tests/verbs/provider/provider.h"
+
+#include <stdexcept>
+
+#include "tests/verbs/provider/calls.h"
+
+namespace tutti::provider {
+namespace {
+
+verbs::Functions make_table() {
+  verbs::Functions table{};
+  add_device_calls(table);
+  add_memory_calls(table);
+  add_queue_calls(table);
+  add_pair_calls(table);
+  return table;
+}
+
+void send_port_event(const Context& context, ibv_event_type type, int port) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.port_num = port;
+  context.events.add(event);
+}
+
+void send_pair_event(QueuePair& pair, ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.qp = &pair;
+  static_cast<Context*>(pair.context)->events.add(event);
+}
+
+}  // namespace
+
+Provider::Provider(const std::vector<DeviceSettings>& devices) {
+  if (Locked::current != nullptr) throw std::logic_error("there is a provider already");
+  for (const DeviceSettings& settings : devices) {
+    machine_.devices.push_back(std::make_unique<Device>(settings));
+  }
+  machine_.wire.report = &send_pair_event;
+  Locked::current = &machine_;
+}
+
+Provider::~Provider() { Locked::current = nullptr; }
+
+const verbs::Functions& Provider::functions() {
+  static const verbs::Functions table = make_table();
+  return table;
+}
+
+Device& Provider::device(const std::string& name) {
+  for (const auto& device : machine_.devices) {
+    if (device->settings.name == name) return *device;
+  }
+  throw std::invalid_argument("there is no device " + name);
+}
+
+void Provider::set_port(const std::string& name, int number, ibv_port_state state) {
+  const Locked machine;
+  Device& card = device(name);
+  Port* const port = card.port(number);
+  if (port == nullptr) throw std::invalid_argument("there is no such port");
+  port->state = state;
+  const ibv_event_type type = state == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+  for (const auto& [key, context] : machine->contexts) {
+    if (context->device == &card) send_port_event(*context, type, number);
+  }
+  machine->wire.advance();
+}
+
+void Provider::remove(const std::string& name) {
+  const Locked machine;
+  Device& card = device(name);
+  card.present = false;
+  for (const auto& [key, context] : machine->contexts) {
+    if (context->device == &card) send_port_event(*context, IBV_EVENT_DEVICE_FATAL, 0);
+  }
+  machine->wire.each([&](QueuePair& pair) {
+    if (pair.context->device == &card) pair.break_down();
+  });
+  machine->wire.advance();
+  for (const auto& [key, context] : machine->contexts) {
+    if (context->device == &card) context->events.end();
+  }
+  for (const auto& [key, channel] : machine->channels) {
+    if (channel->context->device == &card) channel->events.end();
+  }
+}
+
+void Provider::break_pair(std::uint32_t number) {
+  const Locked machine;
+  QueuePair* const pair = machine->wire.find(number);
+  if (pair == nullptr) throw std::invalid_argument("there is no such queue pair");
+  break_down(*pair);
+  machine->wire.advance();
+}
+
+void Provider::break_pairs(const std::string& name) {
+  const Locked machine;
+  const Device& card = device(name);
+  machine->wire.each([&](QueuePair& pair) {
+    if (pair.context->device == &card) break_down(pair);
+  });
+  machine->wire.advance();
+}
+
+void Provider::break_down(QueuePair& pair) {
+  send_pair_event(pair, IBV_EVENT_QP_FATAL);
+  pair.break_down();
+}
+
+void Provider::cut(const Gid& one, const Gid& other) {
+  const Locked machine;
+  machine->wire.cut(one.value, other.value);
+  machine->wire.advance();
+}
+
+void Provider::hold() {
+  const Locked machine;
+  machine->wire.hold(Wire::Held::all);
+}
+
+void Provider::hold_writes() {
+  const Locked machine;
+  machine->wire.hold(Wire::Held::writes);
+}
+
+void Provider::release() {
+  const Locked machine;
+  machine->wire.hold(Wire::Held::nothing);
+  machine->wire.advance();
+}
+
+void Provider::fail_sends(int count, ibv_wc_status status) {
+  const Locked machine;
+  machine->wire.fail_next(count, status);
+}
+
+Record Provider::record() {
+  const Locked machine;
+  return machine->record;
+}
+
+}  // namespace tutti::provider

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/verbs/provider/machine.h"
+#include "tests/verbs/provider/record.h"
+#include "tests/verbs/provider/settings.h"
+#include "transport/verbs/library.h"
+
+namespace tutti::provider {
+
+// A `Provider` is a libibverbs whose devices exist only in this process, with a network that connects them
+// all. It keeps the rules of reliable connected queue pairs, does what tests ask for (failed requests, cut
+// links, ports that go down), and records mistakes. Only one provider can exist at a time. Any thread may
+// call.
+class Provider {
+ public:
+  explicit Provider(const std::vector<DeviceSettings>& devices);
+  ~Provider();
+  Provider(const Provider&) = delete;
+  Provider& operator=(const Provider&) = delete;
+
+  // Returns the functions that take the place of those of libibverbs. They may be called while the provider
+  // exists.
+  static const verbs::Functions& functions();
+
+  // Changes the state of a port. All contexts of the device get an event.
+  void set_port(const std::string& device, int port, ibv_port_state state);
+  // Takes a device away: it is not listed any more, all of its queue pairs break, and its descriptors are
+  // ready for ever.
+  void remove(const std::string& device);
+  // These move one queue pair, or all queue pairs of a device, to the error state, and report an event for
+  // each, as a broken card does.
+  void break_pair(std::uint32_t number);
+  void break_pairs(const std::string& device);
+  // Makes nothing pass between these two GIDs any more.
+  void cut(const Gid& one, const Gid& other);
+  // These make posted requests wait until `release`, as in a slow network. `hold` makes all requests wait.
+  // `hold_writes` makes writes wait, and the requests that were posted to the same queue pair after a write
+  // that waits.
+  void hold();
+  void hold_writes();
+  void release();
+  // Makes the next `count` send requests that are carried out fail with `status`.
+  void fail_sends(int count, ibv_wc_status status);
+  // Returns what has been done with the provider so far.
+  Record record();
+
+ private:
+  Device& device(const std::string& name);
+  void break_down(QueuePair& pair);
+
+  Machine machine_;
+};
+
+}  // namespace tutti::provider

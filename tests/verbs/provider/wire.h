@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tests/verbs/provider/queue_pair.h"
+#include "tests/verbs/provider/record.h"
+#include "tests/verbs/provider/regions.h"
+
+namespace tutti::provider {
+
+// A `Wire` carries out the send requests of all queue pairs, as the cards and the network between them do.
+// The thread that posts a request also copies its payload. A request that has to wait, since its peer is not
+// ready, is tried again whenever `advance` is called.
+class Wire {
+ public:
+  Wire(Regions& regions, Record& record) : regions_(regions), record_(record) {}
+
+  void add(QueuePair& pair) { pairs_[pair.qp_num] = &pair; }
+  void remove(const QueuePair& pair) { pairs_.erase(pair.qp_num); }
+  // Returns the queue pair with this number, or null.
+  QueuePair* find(std::uint32_t number) const;
+  // Calls `visit` for every queue pair.
+  void each(const std::function<void(QueuePair&)>& visit) const;
+
+  // Carries out all requests that can be.
+  void advance();
+
+  // Held requests are not carried out. Requests that were posted to the same queue pair later wait behind
+  // them.
+  enum class Held { nothing, writes, all };
+  void hold(Held held) { held_ = held; }
+  // Makes the next `count` requests that are carried out fail with `status`.
+  void fail_next(int count, ibv_wc_status status) { failing_ = {count, status}; }
+  // Makes nothing pass between these two GIDs any more.
+  void cut(const ibv_gid& one, const ibv_gid& other) { cuts_.emplace_back(one, other); }
+  // `report` is called when a queue pair gets an event because its peer has broken a rule.
+  std::function<void(QueuePair&, ibv_event_type)> report = [](QueuePair&, ibv_event_type) {};
+
+ private:
+  enum class Outcome { done, waits };
+  enum class Reach { now, later, never };
+
+  bool advance(QueuePair& from);
+  Outcome carry_out(QueuePair& from, const SendRequest& request);
+  Reach reach(const QueuePair& from, QueuePair*& to) const;
+  bool is_cut(const ibv_gid& one, const ibv_gid& other) const;
+  Outcome wait_for_receive(QueuePair& from);
+  std::optional<std::vector<std::byte>> payload_of(const QueuePair& from, const SendRequest& request) const;
+  bool write(const QueuePair& to, const SendRequest& request, const std::vector<std::byte>& payload) const;
+  bool deliver(QueuePair& to, const SendRequest& request, const std::vector<std::byte>& payload) const;
+  bool scatter(const QueuePair& to, const ReceiveRequest& receive,
+               const std::vector<std::byte>& payload) const;
+
+  Regions& regions_;
+  Record& record_;
+  std::map<std::uint32_t, QueuePair*> pairs_;
+  std::vector<std::pair<ibv_gid, ibv_gid>> cuts_;
+  std::pair<int, ibv_wc_status> failing_{0, IBV_WC_SUCCESS};
+  Held held_ = Held::nothing;
+};
+
+}  // namespace tutti::provider

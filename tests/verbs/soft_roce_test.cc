@@ -1,0 +1,58 @@
+// Runs test programs in virtual machines, over Soft-RoCE devices.
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/verbs/vm/virtual_machine.h"
+
+namespace tutti::test {
+namespace {
+
+struct GuestTests {
+  std::string program;  // in the folder of the test programs
+  std::string filter;   // as in --gtest_filter
+};
+
+void PrintTo(const GuestTests& tests, std::ostream* to) { *to << tests.program; }
+
+// The tests in the machine count like all others: `./dev test` reads their numbers from this file.
+void append_summary(const std::string& from) {
+  const char* const to = std::getenv("TEST_SUMMARY");
+  if (to == nullptr) return;
+  std::ifstream summary(from);
+  std::ofstream(to, std::ios::app) << summary.rdbuf();
+}
+
+class InVirtualMachine : public testing::TestWithParam<GuestTests> {};
+
+TEST_P(InVirtualMachine, AllTestsPass) {
+  if (!VirtualMachine::problem().empty()) GTEST_SKIP() << VirtualMachine::problem();
+  const std::string program = std::string(TUTTI_BIN_DIR) + "/tests/" + GetParam().program;
+  VirtualMachineOptions options;
+  options.environment["TEST_VERBS"] = "system";
+  options.modules = {"bridge"};  // joins the hosts of `NetworkHosts`
+  // $shared is the folder whose files outlive the machine.
+  VirtualMachine machine({"bash", "-c", "TEST_SUMMARY=$shared/summary exec \"$@\"", "bash", program,
+                          "--gtest_filter=" + GetParam().filter},
+                         options);
+  ASSERT_EQ(machine.wait(std::chrono::minutes(15)), 0) << machine.report();
+  append_summary(machine.shared() + "/summary");
+}
+
+INSTANTIATE_TEST_SUITE_P(Cancellation, InVirtualMachine,
+                         testing::Values(GuestTests{"verbs_transport", "VerbsCancellation.*"}));
+INSTANTIATE_TEST_SUITE_P(Verbs, InVirtualMachine,
+                         testing::Values(GuestTests{"verbs_provider", "Behaviour.*"}));
+INSTANTIATE_TEST_SUITE_P(Channels, InVirtualMachine, testing::Values(GuestTests{"conformance_verbs", "*"}));
+// A world of seven ranks takes long, and shows little that a world of eight ranks does not.
+INSTANTIATE_TEST_SUITE_P(Collectives, InVirtualMachine,
+                         testing::Values(GuestTests{"conformance_collectives",
+                                                    "All/Coll*verbs*:All/Communicator*verbs*-*verbs_7"}));
+INSTANTIATE_TEST_SUITE_P(Jobs, InVirtualMachine, testing::Values(GuestTests{"verbs_jobs", "*"}));
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <tutti/status.h>
+
+#include "transport/mpi/abi.h"
+
+namespace tutti::mpi {
+
+// A `Handle` is an MPI handle of any ABI, such as a communicator or a request. While a request is under way,
+// MPI may still write to the handles that were passed to it, so these must stay where they are.
+union Handle {
+  void* address = nullptr;
+  int integer;
+};
+
+enum class Family { open_mpi, mpich, standard };
+enum class ThreadLevel { single, funneled, serialized, multiple };
+
+// A `Library` is an MPI library that was found at run time. Its functions are MPI's own, each in the words of
+// this project, and do the same for all ABIs. Each comment names the function of MPI. Which threads may call
+// depends on the thread level.
+class Library {
+ public:
+  // Opens the first of `names` that the process has already loaded, or else the first that can be loaded.
+  // Fails with `unsupported` if none can be loaded, or if its ABI is not known. Any thread may call it.
+  static Result<std::unique_ptr<Library>> open(std::span<const std::string> names);
+  virtual ~Library() = default;
+
+  // The name under which the library was found.
+  const std::string& name() const { return name_; }
+  // The first line of what the library says about its version.
+  const std::string& version() const { return version_; }
+  Family family() const { return family_; }
+  // Returns "libmpi.so.40 (Open MPI v4.1.4)", for messages.
+  std::string describe() const;
+
+  // These three may be called at any time, by any thread (MPI_Initialized, MPI_Finalized, MPI_Error_string).
+  virtual bool is_initialized() const = 0;
+  virtual bool is_finalized() const = 0;
+  // Returns ok, or `invalid_argument`, which says what was attempted, with MPI's own text.
+  virtual Status status_of(Outcome outcome, const std::string& attempt) const = 0;
+
+  // Initializes MPI with as many threads as it allows (MPI_Init_thread), and blocks until all ranks do so.
+  virtual Outcome initialize() const = 0;
+  // Blocks until all ranks finalize MPI (MPI_Finalize).
+  virtual Outcome finalize() const = 0;
+
+  // The functions below need an MPI that is initialized and not finalized.
+  virtual ThreadLevel thread_level() const = 0;
+  virtual bool is_on_main_thread() const = 0;
+  virtual Handle world() const = 0;
+  virtual Outcome rank_in(Handle communicator, int& rank) const = 0;
+  virtual Outcome size_of(Handle communicator, int& size) const = 0;
+  // Lets errors on this communicator be returned, where MPI would end the job.
+  virtual Outcome return_errors(Handle communicator) const = 0;
+  // Starts to duplicate a communicator (MPI_Comm_idup).
+  virtual Outcome start_copy(Handle communicator, Handle& copy, Handle& request) const = 0;
+  // Starts to send `bytes` from the root to all other ranks (MPI_Ibcast).
+  virtual Outcome start_broadcast(std::span<std::byte> bytes, int root, Handle communicator,
+                                  Handle& request) const = 0;
+  // Lets the request progress, and returns whether it is complete (MPI_Test).
+  virtual Outcome test(Handle& request, bool& done) const = 0;
+
+ protected:
+  Library(std::string name, std::string version, Family family)
+      : name_(std::move(name)), version_(std::move(version)), family_(family) {}
+
+ private:
+  std::string name_, version_;
+  Family family_;
+};
+
+}  // namespace tutti::mpi

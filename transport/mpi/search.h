@@ -1,0 +1,24 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tutti::mpi {
+
+// `Launcher` is what the variables of this process say about the MPI that has started it.
+struct Launcher {
+  std::string description;  // "mpiexec (PMI_SIZE=4)"
+  int size = 0;             // the number of ranks that it has started
+  bool is_open_mpi = false;
+};
+
+// Returns the launcher of this process, or nothing if no launcher of an MPI has started it.
+std::optional<Launcher> launcher_of(const std::map<std::string, std::string>& environment);
+
+// Returns the names under which to look for MPI. If the user has chosen a file, it is the only one. Otherwise
+// the libraries of the launcher's MPI come first.
+std::vector<std::string> library_names(const std::string& chosen, const std::optional<Launcher>& launcher);
+
+}  // namespace tutti::mpi

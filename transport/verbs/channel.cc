@@ -1,0 +1,156 @@
+#include "transport/verbs/channel.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tutti::verbs {
+
+Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
+    : LinkedChannel(context, peer, connect_timeout) {
+  write_remotely(*context.memory);
+}
+
+Channel::~Channel() {
+  if (!over_) Channel::close_pipe();
+  context_.channels.remove(peer(), *this);
+}
+
+// --- connecting ---
+
+void Channel::start_connecting() {
+  auto address = published_by(context_.peer(peer()));
+  if (!address || common_kinds(context_.address.fabric, address->fabric).empty())
+    return pipe_failed(lost(Code::unreachable, "it has no usable verbs address"));
+  connect_with(std::make_unique<Connector>(context_, peer(), *std::move(address), connect_timeout_, *this));
+}
+
+void Channel::accept(const Note& hello, std::unique_ptr<Link> link) {
+  if (const auto note = objection()) return link->send(*note);
+  take_link(std::move(link));
+  const Status taken = take_offer(hello);
+  if (taken.code() == Code::unsupported) return cannot(taken);
+  if (!taken.ok()) {
+    link_->send(answer_about(taken));
+    return on_refused(taken);
+  }
+  Note answer;
+  answer.kind = NoteKind::welcome;
+  answer.end = pipe_->end();
+  link_->send(answer);
+}
+
+// Makes a pipe and connects it with the queue pair that the peer offers. Fails with `unsupported` if another
+// kind of address may still work.
+Status Channel::take_offer(const Note& hello) {
+  const Gid* const gid = context_.gid_of(hello.end.kind);
+  if (gid == nullptr) return Status(Code::unsupported, "this rank has no address of that kind");
+  auto pipe = context_.make_pipe(*gid, *this);
+  if (!pipe.ok()) return pipe.status();
+  pipe_ = *std::move(pipe);
+  return pipe_->connect(hello.end);
+}
+
+// Tells the peer that its kind of address does not work, and waits for the peer's next offer. If none comes,
+// this rank connects when it has something to send.
+void Channel::cannot(const Status& why) {
+  Note note = answer_about(why);
+  note.kind = NoteKind::cannot;
+  link_->send(note);
+  on_broken(why.message());
+}
+
+void Channel::on_note(const Note& note) {
+  if (stage_ == Stage::confirming && note.kind == NoteKind::go) {
+    open();
+  } else if (stage_ == Stage::confirming && note.kind == NoteKind::refused) {
+    on_refused(note.why.failure(peer()));
+  } else if (note.kind != NoteKind::go) {
+    pipe_failed(lost(Code::protocol_error, "it sent an unexpected note"));
+  }
+}
+
+void Channel::on_broken(const std::string& why) {
+  if (stage_ == Stage::confirming) {
+    // The peer has ended its attempt, perhaps to try another kind of address.
+    start_over();
+    return kick();
+  }
+  // The peer may have sent packets that say why it left. They have all arrived, so this handles them first.
+  if (stage_ == Stage::open) context_.rail->drain();
+  if (!over_) pipe_failed(lost(Code::peer_lost, why));
+}
+
+void Channel::pipe_opened() {
+  pipe_->set_events(*this);
+  write();
+}
+
+// Destroying the queue pair ends all work requests of this rank, and lets no write of the peer arrive any
+// more. So all remote writes are over.
+void Channel::close_pipe() {
+  close_link();
+  frame_ = nullptr;
+  context_.discard(std::move(pipe_));
+  writes_over();
+}
+
+// --- packets ---
+
+void Channel::on_pipe_broken(Code code, const std::string& why) {
+  if (stage_ == Stage::confirming) return cannot(Status(Code::unsupported, why));
+  pipe_failed(lost(code, why));
+}
+
+void Channel::write() {
+  if (writing_) return;
+  writing_ = true;
+  while (stage_ == Stage::open) {
+    if (frame_ == nullptr) frame_ = next_frame();
+    if (frame_ == nullptr) break;
+    const Pipe::Outcome outcome = pipe_->write(*frame_);
+    if (outcome == Pipe::Outcome::full) break;
+    OutgoingFrame* const frame = std::exchange(frame_, nullptr);
+    if (outcome == Pipe::Outcome::left && frame != nullptr) frame_written(*frame);
+  }
+  writing_ = false;
+}
+
+void Channel::on_packet(std::span<const std::byte> bytes) {
+  if (stage_ == Stage::confirming) {
+    // The peer sends frames only after a packet has gone both ways. So a frame tells this rank the same as
+    // the peer's note `go`, and may arrive before that note.
+    if (bytes.empty()) return pipe_->probe();
+    open();
+  }
+  take(bytes);
+}
+
+void Channel::take(std::span<const std::byte> bytes) {
+  while (stage_ == Stage::open && !bytes.empty()) {
+    if (take_some(bytes) || stage_ != Stage::open) continue;
+    pipe_failed(lost(Code::protocol_error, "it sent something that is not a frame"));
+  }
+}
+
+// Takes a header, or a part of a payload. Returns false if the bytes are neither.
+bool Channel::take_some(std::span<const std::byte>& bytes) {
+  if (payload_left() > 0) {
+    std::size_t taken = 0;
+    if (const std::span<std::byte> place = direct(); !place.empty()) {
+      taken = std::min(place.size(), bytes.size());
+      std::copy_n(bytes.begin(), taken, place.begin());
+      direct_filled(taken);
+    } else {
+      taken = consume(bytes);
+    }
+    bytes = bytes.subspan(taken);
+    return taken > 0;
+  }
+  FrameHeader header;
+  if (bytes.size() < frame_header_bytes || !decode(bytes.first<frame_header_bytes>(), header)) return false;
+  bytes = bytes.subspan(frame_header_bytes);
+  static_cast<void>(begin_frame(header));
+  return true;
+}
+
+}  // namespace tutti::verbs

@@ -1,0 +1,139 @@
+#include "transport/verbs/connector.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <tutti/log.h>
+
+#include "transport/meeting/crossing.h"
+
+namespace tutti::verbs {
+
+Connector::Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
+                     ConnectorEvents& events)
+    : context_(context),
+      peer_(peer),
+      address_(std::move(address)),
+      kinds_(common_kinds(context.address.fabric, address_.fabric)),
+      events_(events),
+      dialer_(context, peer, address_.endpoints, {timeout, context.options.handshake_timeout}, *this) {}
+
+Connector::~Connector() { drop(); }
+
+security::Guard Connector::on_reached(int descriptor, Deadline limit) {
+  meeting::tune(descriptor);
+  return context_.guard_to(peer_, limit);
+}
+
+void Connector::on_passed(meeting::Connection connection) {
+  const Gid* const gid = context_.gid_of(kinds_[kind_]);
+  if (gid == nullptr) return give_up(Status(Code::internal, "an address of this rank has vanished"));
+  auto pipe = context_.make_pipe(*gid, *this);
+  if (!pipe.ok()) return give_up(pipe.status());
+  pipe_ = *std::move(pipe);
+  link_ = std::make_unique<Link>(context_, std::move(connection), this);
+  if (!link_->start().ok()) {
+    drop();
+    return dialer_.attempt_failed(ENOMEM);
+  }
+  Note note;
+  note.kind = NoteKind::connect;
+  context_.introduce(note, peer_, address_);
+  note.end = pipe_->end();
+  link_->send(note);
+}
+
+void Connector::on_note(const Note& note) {
+  switch (note.kind) {
+    case NoteKind::welcome:
+      if (!probing_) return welcomed(note);
+      break;
+    case NoteKind::wait:
+      drop();
+      return dialer_.retry_after(meeting::pause_for_theirs);
+    case NoteKind::cannot:
+      return next_kind(note.why.failure(peer_));
+    case NoteKind::refused:
+      return refused(note.why.failure(peer_));
+    default:
+      break;
+  }
+  dialer_.fail(Code::protocol_error, "it broke the protocol");
+}
+
+void Connector::refused(const Status& why) {
+  stop();
+  why.code() == Code::peer_lost ? events_.on_connect_failed(why) : events_.on_refused(why);
+}
+
+void Connector::welcomed(const Note& note) {
+  const Status connected = pipe_->connect(note.end);
+  if (connected.code() == Code::protocol_error) return dialer_.fail(connected.code(), connected.message());
+  if (!connected.ok()) return next_kind(connected);
+  probing_ = true;
+  context_.timers.set(*this, Deadline::after(context_.options.probe_timeout));
+  pipe_->probe();
+}
+
+// The first packet answers the packet that this rank has sent, and so shows that packets go both ways.
+void Connector::on_packet(std::span<const std::byte>) {
+  Note note;
+  note.kind = NoteKind::go;
+  link_->send(note);
+  context_.timers.cancel(*this);
+  dialer_.stop();
+  events_.on_connected(std::move(link_), std::move(pipe_));
+}
+
+void Connector::on_pipe_broken(Code, const std::string& why) { probe_failed(why); }
+
+void Connector::probe_failed(const std::string& why) {
+  next_kind(Status(Code::unreachable, "no packet went to " + context_.describe(peer_) + " and back: " + why,
+                   peer_));
+}
+
+void Connector::next_kind(const Status& why) {
+  if (kind_ + 1 == kinds_.size()) return give_up(why);
+  log::info("verbs: the next kind of address is tried: ", why.message());
+  drop();
+  ++kind_;
+  dialer_.retry_after(std::chrono::milliseconds(0));
+}
+
+void Connector::on_broken(const std::string& why) {
+  drop();
+  log::debug("verbs: an attempt to connect to ", context_.describe(peer_), " has ended: ", why);
+  dialer_.retry();
+}
+
+void Connector::on_timer() { probe_failed("none arrived in time"); }
+
+void Connector::drop() {
+  context_.timers.cancel(*this);
+  probing_ = false;
+  link_.reset();
+  context_.discard(std::move(pipe_));
+}
+
+void Connector::stop() {
+  drop();
+  dialer_.stop();
+}
+
+// Ends the attempts, and tells the peer that this transport cannot connect the two ranks.
+void Connector::give_up(const Status& why) {
+  if (link_ != nullptr) {
+    Note note;
+    note.why.set(why.with_context("at " + context_.describe(context_.owner->rank())));
+    link_->send(note);
+  }
+  stop();
+  events_.on_refused(why);
+}
+
+void Connector::on_dial_failed(const Status& why) {
+  drop();
+  events_.on_connect_failed(why);
+}
+
+}  // namespace tutti::verbs

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/meeting/connector_events.h"
+#include "transport/meeting/dialer.h"
+#include "transport/meeting/socket.h"
+#include "transport/verbs/context.h"
+#include "transport/verbs/link.h"
+#include "transport/verbs/pipe.h"
+
+namespace tutti::verbs {
+
+// Packets have gone both ways when `on_connected` is called.
+using ConnectorEvents = meeting::ConnectorEvents<Link, Pipe>;
+
+// A `Connector` connects a pipe to one peer. Each attempt makes a TCP connection, offers a queue pair over
+// it, and then sends a packet over the queue pair that the peer must answer. An attempt uses one kind of
+// address. If that kind does not work, the next attempt uses the next kind that both ranks have. The
+// destructor ends the attempts.
+class Connector final : public meeting::DialerEvents, public LinkEvents, public PipeEvents, public Timer {
+ public:
+  Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
+            ConnectorEvents& events);
+  ~Connector() override;
+
+  void start() { dialer_.start(); }
+  // Returns whether an attempt is under way, so that the peer may still accept it. This is false between two
+  // attempts.
+  bool in_progress() const { return dialer_.in_progress(); }
+
+ private:
+  Descriptor dial(const SocketAddress& endpoint, int& error) override {
+    return meeting::begin_connect(endpoint, error);
+  }
+  security::Guard on_reached(int descriptor, Deadline limit) override;
+  // Offers a queue pair to the peer.
+  void on_passed(meeting::Connection connection) override;
+  void on_dial_failed(const Status& why) override;
+  void on_note(const Note& note) override;
+  void on_broken(const std::string& why) override;
+  void on_packet(std::span<const std::byte> bytes) override;
+  void on_room() override {}
+  void on_written(OutgoingFrame&) override {}
+  void on_pipe_broken(Code code, const std::string& why) override;
+  void on_timer() override;
+
+  void welcomed(const Note& note);
+  void refused(const Status& why);
+  void probe_failed(const std::string& why);
+  void next_kind(const Status& why);
+  void drop();
+  void stop();
+  void give_up(const Status& why);
+
+  Context& context_;
+  const int peer_;
+  const Address address_;
+  const std::vector<std::uint8_t> kinds_;  // of addresses that both ranks have, best first
+  ConnectorEvents& events_;
+
+  std::size_t kind_ = 0;
+  meeting::Dialer dialer_;
+  std::unique_ptr<Link> link_;  // once the guard is passed
+  std::unique_ptr<Pipe> pipe_;
+  bool probing_ = false;  // whether the first packet is under way
+};
+
+}  // namespace tutti::verbs

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+
+#include "transport/verbs/devices.h"
+
+namespace tutti::verbs {
+
+// A `Domain` is a protection domain of a device: the memory and the queue pairs in it may be used together.
+// Registered memory keeps its domain, and so may outlive the transport.
+class Domain {
+ public:
+  static Result<std::shared_ptr<Domain>> create(const Functions& functions, std::shared_ptr<Device> device);
+  ~Domain();
+  Domain(const Domain&) = delete;
+  Domain& operator=(const Domain&) = delete;
+
+  const Functions& functions() const { return functions_; }
+  Device& device() const { return *device_; }
+  ibv_pd* raw() const { return domain_; }
+
+ private:
+  Domain(const Functions& functions, std::shared_ptr<Device> device, ibv_pd* domain);
+
+  const Functions& functions_;
+  const std::shared_ptr<Device> device_;
+  ibv_pd* const domain_;
+};
+
+using SharedDomain = std::shared_ptr<Domain>;
+
+}  // namespace tutti::verbs

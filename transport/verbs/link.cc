@@ -1,0 +1,51 @@
+#include "transport/verbs/link.h"
+
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include <sys/epoll.h>
+
+#include "core/error_text.h"
+
+namespace tutti::verbs {
+
+Link::Link(Context& context, meeting::Connection connection, LinkEvents* events)
+    : context_(context), connection_(std::move(connection)), events_(events) {}
+
+Link::~Link() {
+  if (watching_) context_.unwatch(connection_.descriptor());
+}
+
+Status Link::start() {
+  const Status watched = context_.watch(connection_.descriptor(), EPOLLIN, *this);
+  watching_ = watched.ok();
+  return watched;
+}
+
+void Link::send(const Note& note) {
+  int error = 0;
+  static_cast<void>(connection_.write(std::as_bytes(std::span(&note, 1)), error));
+}
+
+void Link::on_ready(std::uint32_t) {
+  int error = 0;
+  have_ += connection_.read(std::as_writable_bytes(std::span(&note_, 1)).subspan(have_), error);
+  if (error == EAGAIN) return;
+  if (error == EPIPE) return break_off("its side of the connection was closed without a goodbye");
+  if (error != 0) return break_off(error_text(error));
+  if (have_ < sizeof note_) return;
+  have_ = 0;
+  if (!note_.is_ours()) return break_off("it broke the protocol");
+  const Note note = note_;
+  events_->on_note(note);
+}
+
+void Link::break_off(const std::string& why) {
+  context_.unwatch(connection_.descriptor());
+  watching_ = false;
+  connection_.close();
+  events_->on_broken(why);
+}
+
+}  // namespace tutti::verbs

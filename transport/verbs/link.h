@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "transport/meeting/connection.h"
+#include "transport/verbs/context.h"
+#include "transport/verbs/note.h"
+
+namespace tutti::verbs {
+
+class LinkEvents;
+
+// A `Link` is a TCP connection with one peer, which carries notes. It stays open as long as the pipe does,
+// since its end reveals that the peer has died.
+class Link final : public DescriptorHandler {
+ public:
+  // The connection must have passed its guard.
+  Link(Context& context, meeting::Connection connection, LinkEvents* events);
+  ~Link() override;
+
+  Status start();
+  void set_events(LinkEvents& events) { events_ = &events; }
+  // Sends a note. If it cannot be sent, the link is broken, and the driver will notice that. A link carries a
+  // few notes only, so there is always room for them.
+  void send(const Note& note);
+
+  void on_ready(std::uint32_t events) override;
+
+ private:
+  void break_off(const std::string& why);
+
+  Context& context_;
+  meeting::Connection connection_;
+  LinkEvents* events_;
+  bool watching_ = false;
+  std::size_t have_ = 0;  // bytes of `note_` that have arrived
+  Note note_;
+};
+
+// `LinkEvents` is notified about a link on the driving thread. It may destroy the link during any of these
+// calls.
+class LinkEvents {
+ public:
+  virtual ~LinkEvents() = default;
+  virtual void on_note(const Note& note) = 0;
+  // The other side has closed, or broke the protocol. The link makes no further calls.
+  virtual void on_broken(const std::string& why) = 0;
+};
+
+}  // namespace tutti::verbs

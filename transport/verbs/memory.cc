@@ -1,0 +1,93 @@
+#include "transport/verbs/memory.h"
+
+#include <cerrno>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <sys/resource.h>
+
+#include <tutti/config_values.h>
+
+#include "core/error_text.h"
+
+namespace tutti::verbs {
+namespace {
+
+// Returns whether `part` lies within `whole`.
+bool contains(std::span<const std::byte> whole, std::span<const std::byte> part) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(whole.data());
+  const auto at = reinterpret_cast<std::uintptr_t>(part.data());
+  return at >= begin && at - begin <= whole.size() && part.size() <= whole.size() - (at - begin);
+}
+
+Status cannot_register(std::size_t bytes, int error) {
+  std::string text =
+      "cannot register " + format_size(bytes) + " of memory with the device: " + error_text(error);
+  rlimit limit = {};
+  const bool limited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  if (limited && (error == ENOMEM || error == EAGAIN || error == EPERM)) {
+    text +=
+        " (the limit of locked memory is " + format_size(limit.rlim_cur) +
+        "; `ulimit -l unlimited`, LimitMEMLOCK= of systemd and --ulimit memlock=-1 of containers raise it)";
+  }
+  return Status(Code::resource_exhausted, text);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Region>> Region::add(SharedDomain domain, std::span<std::byte> memory, int access) {
+  ibv_mr* const region = (*domain->functions().reg_mr)(domain->raw(), memory.data(), memory.size(), access);
+  if (region == nullptr) return cannot_register(memory.size(), errno);
+  return std::unique_ptr<Region>(new Region(std::move(domain), region));
+}
+
+Region::~Region() { domain_->functions().dereg_mr(region_); }
+
+class Memory::Registration final : public RegisteredMemory {
+ public:
+  Registration(std::shared_ptr<Memory> owner, std::uint64_t number)
+      : owner_(std::move(owner)), number_(number) {}
+  ~Registration() override {
+    // The region is destroyed only after the lock has been released, since its destruction may take long.
+    std::unique_lock lock(owner_->mutex_);
+    const auto node = owner_->entries_.extract(number_);
+    lock.unlock();
+  }
+
+ private:
+  const std::shared_ptr<Memory> owner_;
+  const std::uint64_t number_;
+};
+
+Result<std::unique_ptr<RegisteredMemory>> Memory::add(std::span<std::byte> memory) {
+  if (memory.empty()) return std::unique_ptr<RegisteredMemory>();
+  auto region = Region::add(domain_, memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  if (!region.ok()) return region.status();
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t number = ++added_;
+  entries_.emplace(number, Entry{memory, *std::move(region)});
+  return std::unique_ptr<RegisteredMemory>(std::make_unique<Registration>(shared_from_this(), number));
+}
+
+const Region* Memory::containing(std::span<const std::byte> memory) const {
+  for (const auto& [number, entry] : entries_) {
+    if (contains(entry.memory, memory)) return entry.region.get();
+  }
+  return nullptr;
+}
+
+std::optional<RemotePlace> Memory::find(std::span<const std::byte> memory) const {
+  const std::shared_lock lock(mutex_);
+  const Region* const region = containing(memory);
+  if (region == nullptr) return std::nullopt;
+  return RemotePlace{reinterpret_cast<std::uintptr_t>(memory.data()), region->remote_key()};
+}
+
+std::optional<std::uint32_t> Memory::local_key(std::span<const std::byte> memory) const {
+  const std::shared_lock lock(mutex_);
+  const Region* const region = containing(memory);
+  return region == nullptr ? std::nullopt : std::optional(region->local_key());
+}
+
+}  // namespace tutti::verbs

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include <tutti/credentials.h>
+
+#include "transport/meeting/listeners.h"
+#include "transport/message_limits.h"
+#include "transport/verbs/settings.h"
+
+namespace tutti::verbs {
+
+struct Functions;
+
+// `Options` configure a verbs transport. The `ListenPlaces` are where ranks agree on their queue pairs, over
+// TCP.
+struct Options : meeting::ListenPlaces {
+  Settings settings = {};
+  // A connection has `slots` receive slots of `slot_bytes` bytes each, and half as many send slots. If the
+  // memory cannot be registered, it has fewer and smaller ones. `slot_bytes` must be a multiple of 64, and at
+  // least 128.
+  std::uint32_t slots = 32;
+  std::uint32_t slot_bytes = 8192;
+  // For each limit, the smaller of this rank's value and the peer's value applies.
+  MessageLimits limits = {};
+  // A process that connects must say who it is within this time.
+  std::chrono::milliseconds handshake_timeout{5000};
+  // A kind of address is given up if no packet has gone both ways within this time.
+  std::chrono::milliseconds probe_timeout{15000};
+  // This holds the credentials that guard every connection. If it is null, connections have no guard.
+  security::SharedCredentials credentials = {};
+  // If true, payloads must be encrypted. This transport encrypts nothing, so `create` then fails.
+  bool encrypted = false;
+  // The functions to use in place of libibverbs; null means libibverbs. They must stay valid until the
+  // process ends.
+  const Functions* functions = nullptr;
+};
+
+}  // namespace tutti::verbs

@@ -1,0 +1,214 @@
+#include "transport/verbs/pipe.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <arpa/inet.h>
+
+#include "core/error_text.h"
+
+namespace tutti::verbs {
+namespace {
+
+// Many requests free nothing when they end. Only one in this many of them reports its completion.
+constexpr std::uint64_t signal_every = 16;
+// One packet is always left for returning credit. Otherwise both sides could wait for credit for ever.
+constexpr std::uint32_t credit_reserve = 1;
+// The device reads at most this many payloads at a time. So a small message waits behind no more than these.
+constexpr std::uint32_t most_reading = 4;
+
+ibv_sge piece_of(std::span<const std::byte> bytes, std::uint32_t key) {
+  return {reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()), key};
+}
+
+}  // namespace
+
+std::span<std::byte> Pipe::free_slot() const {
+  if (slots_in_use() >= pool_->send_slots()) return {};
+  return pool_->send_slot(slots_taken_ % pool_->send_slots());
+}
+
+bool Pipe::post(ibv_send_wr& request, const Posted& posted) {
+  request.wr_id = next_;
+  posted_[next_ % depth_] = posted;
+  ++unsignaled_;
+  if (posted.slot || posted.reading != nullptr || unsignaled_ >= signal_every) {
+    request.send_flags |= IBV_SEND_SIGNALED;
+    unsignaled_ = 0;
+  }
+  ibv_send_wr* failed = nullptr;
+  if (const int error = ibv_post_send(queue_pair_, &request, &failed)) {
+    broken(Code::peer_lost, "a request cannot be posted: " + error_text(error));
+    return false;
+  }
+  ++next_;
+  if (posted.slot) ++slots_taken_;
+  return true;
+}
+
+// Posts a request whose data are `parts`. They are sent inline if they are small enough; otherwise they are
+// copied into a slot. Returns false if there is no slot.
+bool Pipe::post_copy(ibv_send_wr& request, const Parts& parts, Posted posted) {
+  std::array<ibv_sge, 2> pieces = {};
+  request.sg_list = pieces.data();
+  const std::size_t bytes = parts[0].size() + parts[1].size();
+  if (bytes <= max_inline_) {
+    request.send_flags = IBV_SEND_INLINE;
+    for (const std::span<const std::byte> part : parts) {
+      if (!part.empty()) pieces[static_cast<std::size_t>(request.num_sge++)] = piece_of(part, 0);
+    }
+    return post(request, posted);
+  }
+  const std::span<std::byte> slot = free_slot();
+  if (slot.empty()) return false;
+  std::byte* at = slot.data();
+  for (const std::span<const std::byte> part : parts) at = std::copy(part.begin(), part.end(), at);
+  pieces[0] = piece_of(slot.first(bytes), pool_->key());
+  request.num_sge = 1;
+  posted.slot = true;
+  return post(request, posted);
+}
+
+bool Pipe::send_packet(const Parts& parts, const Posted& posted) {
+  ibv_send_wr request = {};
+  request.opcode = IBV_WR_SEND_WITH_IMM;
+  request.imm_data = htonl(dealt_with_);
+  if (!post_copy(request, parts, posted)) return false;
+  ++sent_;
+  told_ = dealt_with_;
+  return true;
+}
+
+Pipe::Outcome Pipe::write(OutgoingFrame& frame) {
+  full_ = false;
+  const Outcome outcome = frame.route == PayloadRoute::remote_write ? write_remotely(frame) : send(frame);
+  full_ = outcome == Outcome::full;
+  return outcome;
+}
+
+// Sends a frame as packets: first its header and the beginning of its payload, then the rest of the payload.
+Pipe::Outcome Pipe::send(OutgoingFrame& frame) {
+  const std::size_t header = frame.header.size(), all = header + frame.payload.size();
+  while (frame.written < all) {
+    if (queue_pair_ == nullptr || credit() <= credit_reserve || !has_room(1)) return Outcome::full;
+    const std::size_t bytes = std::min<std::size_t>(all - frame.written, packet_bytes_);
+    Parts parts;
+    if (frame.written == 0) parts[0] = frame.header;
+    parts[1] = frame.payload.subspan(std::max(frame.written, header) - header, bytes - parts[0].size());
+    if (!send_packet(parts, {})) return Outcome::full;
+    frame.written += bytes;
+  }
+  return Outcome::left;
+}
+
+// Writes the payload of a frame into memory that the peer has granted, and then sends the header. The device
+// keeps that order.
+Pipe::Outcome Pipe::write_remotely(OutgoingFrame& frame) {
+  if (const auto key = memory_.local_key(frame.payload); key && frame.written == 0)
+    return write_in_place(frame, *key);
+  while (frame.written < frame.payload.size()) {
+    if (queue_pair_ == nullptr || !has_room(1)) return Outcome::full;
+    const std::size_t bytes =
+        std::min<std::size_t>(frame.payload.size() - frame.written, pool_->slot_bytes());
+    ibv_send_wr request = write_request(frame);
+    if (!post_copy(request, {frame.payload.subspan(frame.written, bytes)}, {})) return Outcome::full;
+    frame.written += bytes;
+  }
+  if (queue_pair_ == nullptr || credit() <= credit_reserve || !has_room(1)) return Outcome::full;
+  return send_packet({frame.header}, {}) ? Outcome::left : Outcome::full;
+}
+
+Pipe::Outcome Pipe::write_in_place(OutgoingFrame& frame, std::uint32_t key) {
+  if (queue_pair_ == nullptr || credit() <= credit_reserve || !has_room(2)) return Outcome::full;
+  if (reading_ == most_reading || (max_inline_ < frame.header.size() && free_slot().empty()))
+    return Outcome::full;
+  ibv_sge piece = piece_of(frame.payload, key);
+  ibv_send_wr request = write_request(frame);
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  if (!post(request, {})) return Outcome::full;
+  if (!send_packet({frame.header}, {.reading = &frame})) return Outcome::full;
+  ++reading_;
+  return Outcome::reading;
+}
+
+ibv_send_wr Pipe::write_request(const OutgoingFrame& frame) {
+  ibv_send_wr request = {};
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.wr.rdma.remote_addr = frame.place.address + frame.written;
+  request.wr.rdma.rkey = static_cast<std::uint32_t>(frame.place.key);
+  return request;
+}
+
+// Tells the peer how many of its packets this side has dealt with, if that number has grown by half of the
+// receive slots since the peer was last told.
+void Pipe::return_credit() {
+  if (dealt_with_ - told_ >= pool_->receive_slots() / 2) probe();
+}
+
+void Pipe::on_completion(const ibv_wc& completion) {
+  // Of a failed completion, only the number, the status, the queue pair and the vendor's error are valid.
+  if (completion.status != IBV_WC_SUCCESS) return fail(completion);
+  if ((completion.wr_id & receive_bit) != 0) {
+    received(static_cast<std::uint32_t>(completion.wr_id & ~receive_bit), completion);
+  } else {
+    retire(completion.wr_id);
+  }
+  if (queue_pair_ == nullptr) return;
+  if (full_) events_->on_room();
+  if (queue_pair_ != nullptr) return_credit();
+}
+
+void Pipe::fail(const ibv_wc& completion) {
+  const bool refused =
+      completion.status == IBV_WC_REM_ACCESS_ERR || completion.status == IBV_WC_REM_INV_REQ_ERR;
+  broken(refused ? Code::protocol_error : Code::peer_lost,
+         std::string(rail_.functions().wc_status_str(completion.status)) + " (status " +
+             std::to_string(completion.status) + ", vendor error " + std::to_string(completion.vendor_err) +
+             ")");
+}
+
+void Pipe::received(std::uint32_t slot, const ibv_wc& completion) {
+  if (slot >= pool_->receive_slots() || completion.byte_len > pool_->slot_bytes() ||
+      (completion.wc_flags & IBV_WC_WITH_IMM) == 0 || completion.opcode != IBV_WC_RECV)
+    return broken(Code::protocol_error, "it sent a packet that tutti does not send");
+  const std::uint32_t acknowledged = ntohl(completion.imm_data);
+  if (acknowledged - acknowledged_ > sent_ - acknowledged_)
+    return broken(Code::protocol_error, "it claims to have received packets that were never sent");
+  acknowledged_ = acknowledged;
+  events_->on_packet(pool_->receive_slot(slot).first(completion.byte_len));
+  if (queue_pair_ == nullptr) return;
+  if (post_receive(slot)) {
+    ++dealt_with_;
+  } else {
+    broken(Code::peer_lost, "a receive cannot be posted");
+  }
+}
+
+// Requests end in order, so the completion of one request shows that all earlier ones have ended, too.
+void Pipe::retire(std::uint64_t request) {
+  while (retired_ <= request && retired_ < next_) {
+    const Posted ended = posted_[retired_++ % depth_];
+    if (ended.slot) ++slots_freed_;
+    if (ended.reading == nullptr) continue;
+    --reading_;
+    events_->on_written(*ended.reading);
+    if (queue_pair_ == nullptr) return;
+  }
+}
+
+void Pipe::broken(Code code, const std::string& why) {
+  if (queue_pair_ != nullptr) events_->on_pipe_broken(code, why);
+}
+
+void Pipe::on_queue_error(const std::string& why) { broken(Code::peer_lost, why); }
+
+void Pipe::close() {
+  if (queue_pair_ != nullptr) rail_.destroy_queue_pair(std::exchange(queue_pair_, nullptr));
+}
+
+Pipe::~Pipe() { close(); }
+
+}  // namespace tutti::verbs

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tutti/status.h>
+
+#include "transport/stream/frame.h"
+#include "transport/verbs/memory.h"
+#include "transport/verbs/note.h"
+#include "transport/verbs/pool.h"
+#include "transport/verbs/rail.h"
+#include "transport/verbs/settings.h"
+
+namespace tutti::verbs {
+
+// `PipeEvents` is notified about a pipe, on the driving thread. It may close the pipe during any of these
+// calls, but not destroy it.
+class PipeEvents {
+ public:
+  virtual ~PipeEvents() = default;
+  // A packet has arrived: the next bytes of the peer's frames. It is empty if the peer has only returned
+  // credit, or wanted to see whether packets arrive.
+  virtual void on_packet(std::span<const std::byte> bytes) = 0;
+  // `Pipe::write` may be called again after it has returned `full`.
+  virtual void on_room() = 0;
+  // A frame for which `Pipe::write` returned `reading` has left.
+  virtual void on_written(OutgoingFrame& frame) = 0;
+  // The pipe is broken. The code is `peer_lost`, or `protocol_error` if the peer is to blame.
+  virtual void on_pipe_broken(Code code, const std::string& why) = 0;
+};
+
+struct PipeOptions {
+  Settings settings;
+  std::uint32_t slots;
+  std::uint32_t slot_bytes;
+};
+
+// A `Pipe` connects two ranks by a queue pair. It sends frames as packets, each at most as large as one of
+// the peer's receive slots, and writes payloads into memory that the peer has granted.
+//
+// The peer posts a receive for each of its slots. A packet takes one of these receives. Each packet also says
+// how many packets of the other side its sender has dealt with so far. So each side knows how many packets it
+// may send, and no packet arrives without a receive for it.
+class Pipe final : public QueueUser {
+ public:
+  enum class Outcome {
+    full,     // there is no room or no credit; the same frame must be passed again after `on_room`
+    left,     // the whole frame has been copied or sent; its payload is not needed any more
+    reading,  // the device reads the payload until `on_written`
+  };
+
+  // Makes a pipe whose receives are posted, but whose queue pair is not connected yet. `memory` is this
+  // rank's registered memory, from which payloads are written without a copy.
+  static Result<std::unique_ptr<Pipe>> create(Rail& rail, const Memory& memory, const PipeOptions& options,
+                                              const Gid& gid, PipeEvents& events);
+  ~Pipe() override;
+  // Returns how many completions may be waiting at the same time for a pipe with that many receive slots.
+  static std::uint64_t most_requests(std::uint32_t slots);
+
+  void set_events(PipeEvents& events) { events_ = &events; }
+  // Returns this end, for the peer.
+  End end() const;
+  // Connects the queue pair with the peer's. Fails with `unsupported` if this kind of address does not work.
+  Status connect(const End& theirs);
+  // Sends an empty packet, so that the peer sees that packets arrive.
+  void probe() {
+    if (credit() > 0 && has_room(1)) send_packet({}, {});
+  }
+  // Sends as much of the frame as there is room for.
+  Outcome write(OutgoingFrame& frame);
+  // Ends everything. When this returns, the device no longer touches any memory for this pipe, neither for
+  // the pipe's own work requests nor for the peer's writes. No event follows. The memory of the last packet
+  // stays valid until the pipe is destroyed.
+  void close();
+
+  void on_completion(const ibv_wc& completion) override;
+  void on_queue_error(const std::string& why) override;
+
+ private:
+  // The number of a receive has this bit, and its other bits are the slot. The number of any other request
+  // does not have it.
+  static constexpr std::uint64_t receive_bit = std::uint64_t{1} << 63;
+
+  using Parts = std::array<std::span<const std::byte>, 2>;
+  struct Posted {
+    OutgoingFrame* reading = nullptr;  // the frame whose payload the device reads
+    bool slot = false;                 // the request uses the oldest send slot that is in use
+  };
+
+  Pipe(Rail& rail, const Memory& memory, const PipeOptions& options, const Gid& gid, PipeEvents& events);
+  Status create_queue_pair();
+  Status post_receives();
+  Status move_to_init();
+  Status move_to_receive(const End& theirs);
+  Status move_to_send();
+  Status modify(ibv_qp_attr& attributes, int mask, const char* state);
+
+  std::uint32_t credit() const { return theirs_.slots - (sent_ - acknowledged_); }
+  std::uint32_t slots_in_use() const { return slots_taken_ - slots_freed_; }
+  bool has_room(std::uint64_t requests) const { return next_ - retired_ + requests <= depth_; }
+  // Returns a free send slot, or an empty span.
+  std::span<std::byte> free_slot() const;
+
+  bool post(ibv_send_wr& request, const Posted& posted);
+  bool post_copy(ibv_send_wr& request, const Parts& parts, Posted posted);
+  bool post_receive(std::uint32_t slot);
+  bool send_packet(const Parts& parts, const Posted& posted);
+  Outcome send(OutgoingFrame& frame);
+  Outcome write_remotely(OutgoingFrame& frame);
+  Outcome write_in_place(OutgoingFrame& frame, std::uint32_t key);
+  static ibv_send_wr write_request(const OutgoingFrame& frame);
+  void return_credit();
+
+  void received(std::uint32_t slot, const ibv_wc& completion);
+  void retire(std::uint64_t request);
+  void fail(const ibv_wc& completion);
+  void broken(Code code, const std::string& why);
+
+  Rail& rail_;
+  const Memory& memory_;
+  const PipeOptions options_;
+  const Gid gid_;
+  PipeEvents* events_;
+  std::unique_ptr<Pool> pool_;
+  ibv_qp* queue_pair_ = nullptr;
+  std::uint32_t first_sequence_ = 0;
+  std::uint32_t max_inline_ = 0;
+  std::uint32_t packet_bytes_ = 0;  // the largest packet that this end sends
+  End theirs_;
+
+  // Work requests are numbered. Those from `retired_` to `next_` have been posted and may not have ended.
+  std::uint64_t next_ = 0;
+  std::uint64_t retired_ = 0;
+  std::uint64_t unsignaled_ = 0;  // requests since the last one that will report its completion
+  std::uint32_t depth_ = 0;
+  std::vector<Posted> posted_;  // a ring, by number
+  std::uint32_t slots_taken_ = 0;
+  std::uint32_t slots_freed_ = 0;
+  std::uint32_t reading_ = 0;  // payloads that the device reads
+  bool full_ = false;          // `write` has returned `full`
+
+  // These counters wrap around.
+  std::uint32_t sent_ = 0;          // packets
+  std::uint32_t acknowledged_ = 0;  // packets that the peer has dealt with
+  std::uint32_t dealt_with_ = 0;    // packets of the peer
+  std::uint32_t told_ = 0;          // what the peer was last told of `dealt_with_`
+};
+
+}  // namespace tutti::verbs

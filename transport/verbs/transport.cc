@@ -1,0 +1,154 @@
+#include "transport/verbs/transport.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <endian.h>
+
+#include <tutti/log.h>
+
+#include "core/error_text.h"
+#include "core/random.h"
+#include "transport/meeting/socket.h"
+#include "transport/verbs/channel.h"
+
+namespace tutti::verbs {
+namespace {
+
+Fabric fabric_of(const DevicePort& port) {
+  Fabric fabric;
+  fabric.ethernet = port.is_ethernet();
+  if (!fabric.ethernet) fabric.subnet = be64toh(port.gids.front().value.global.subnet_prefix);
+  for (const Gid& gid : port.gids) fabric.kinds.push_back(static_cast<std::uint8_t>(gid.kind));
+  return fabric;
+}
+
+}  // namespace
+
+Transport::~Transport() = default;
+
+Status Transport::prepare() {
+  if (context_.options.encrypted) {
+    return Status(Code::unsupported,
+                  "TUTTI_TLS is set, but messages over InfiniBand and RoCE would not be encrypted");
+  }
+  context_.address.nonce = random_number();
+  context_.address.limits = context_.options.limits;
+  const Status opened = open_port();
+  return opened.ok() ? listen() : opened;
+}
+
+Status Transport::open_port() {
+  const Functions* functions = context_.options.functions;
+  if (functions == nullptr) {
+    const Result<const Functions*> loaded = load();
+    if (!loaded.ok()) return loaded.status();
+    functions = *loaded;
+  }
+  // On kernels before 5.12, a fork would otherwise take pages away from the cards. The call does nothing on
+  // later ones, and it must come before any memory is registered.
+  if (const int error = functions->fork_init(); error != 0)
+    log::info("verbs: a process that forks may lose data, since ibv_fork_init has failed: ",
+              error_text(error));
+  const Settings& settings = context_.options.settings;
+  PortFilter filter;
+  if (!settings.devices.empty()) {
+    Result<PortFilter> parsed = PortFilter::parse(settings.devices, settings.devices_variable);
+    if (!parsed.ok()) return parsed.status();
+    filter = *std::move(parsed);
+  }
+  Result<std::vector<DevicePort>> ports = usable_ports(*functions, filter, settings.gid_index);
+  if (!ports.ok()) return ports.status();
+  Result<std::unique_ptr<Rail>> rail = Rail::create(*functions, std::move(ports->front()));
+  if (!rail.ok()) return rail.status();
+  context_.rail = *std::move(rail);
+  context_.memory = std::make_shared<Memory>(context_.rail->domain());
+  context_.address.fabric = fabric_of(context_.rail->port());
+  return {};
+}
+
+Status Transport::listen() {
+  const Options& options = context_.options;
+  const Status listening = listeners_.open(context_, *this, options,
+                                           {.name = "verbs",
+                                            .service = context_.service,
+                                            .credentials = options.credentials,
+                                            .hello_limit = options.handshake_timeout});
+  context_.address.endpoints = listeners_.endpoints();
+  return listening;
+}
+
+std::string Transport::facts() const { return context_.rail->port().describe(); }
+
+// Both ranks get the same answer, since the conditions cover the addresses of both.
+Status Transport::can_reach(const PeerInfo& peer) const {
+  const auto theirs = published_by(peer);
+  if (!theirs) return Status(Code::unreachable, peer.describe() + " has no usable verbs address", peer.rank);
+  if (common_kinds(context_.address.fabric, theirs->fabric).empty())
+    return Status(Code::unreachable, peer.describe() + " is on another InfiniBand or RoCE network",
+                  peer.rank);
+  return context_.endpoints_reach(peer, *theirs);
+}
+
+Status Transport::start(Driver& driver, TransportOwner& owner) {
+  context_.start(driver, owner, *this);
+  // Each peer needs room for the completions of one pipe, and of a second one while it connects.
+  const auto pipes = 2 * static_cast<std::uint64_t>(owner.size());
+  const Status started = context_.rail->start(context_, pipes * Pipe::most_requests(context_.options.slots));
+  return started.ok() ? listeners_.start(owner.rank()) : started;
+}
+
+std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanoseconds connect_timeout) {
+  auto channel = std::make_unique<Channel>(context_, peer, connect_timeout);
+  context_.channels.add(peer, *channel);
+  return channel;
+}
+
+bool Transport::poll() {
+  context_.discarded.clear();
+  const bool timers = context_.timers.run();
+  return context_.rail->poll() || timers;
+}
+
+void Transport::stop() {
+  listeners_.close();
+  if (context_.driver == nullptr) return;
+  context_.discarded.clear();
+  context_.rail->stop();
+  context_.stop(*this);
+}
+
+bool Transport::begins_like_hello(std::span<const std::byte> bytes) const {
+  const Note example;
+  return bytes.empty() ||
+         std::memcmp(bytes.data(), &example.magic, std::min(bytes.size(), sizeof example.magic)) == 0;
+}
+
+std::optional<std::uint32_t> Transport::claimed_rank(std::span<const std::byte> hello) const {
+  const Note note = meeting::note_of<Note>(hello);
+  return note.is_ours() ? std::optional(note.from) : std::nullopt;
+}
+
+void Transport::on_hello(meeting::Guest guest) {
+  const Note hello = meeting::note_of<Note>(guest.hello);
+  meeting::tune(guest.connection.descriptor());
+  auto link = std::make_unique<Link>(context_, std::move(guest.connection), nullptr);
+  if (hello.kind != NoteKind::connect || !context_.is_from_peer(hello)) {
+    log::debug("verbs: refused a connection from a process that claims to be rank ", hello.from);
+    return;
+  }
+  const int from = static_cast<int>(hello.from);
+  const tutti::Channel* const wanted = context_.owner->on_incoming(from, *this);
+  Channel* const channel = context_.channels.find(from);
+  if (channel == nullptr || channel != wanted) {
+    Note note;
+    note.why.set(
+        Status(Code::unreachable, context_.describe(context_.owner->rank()) + " does not use verbs"));
+    link->send(note);
+  } else if (const Status watched = link->start(); watched.ok()) {
+    channel->accept(hello, std::move(link));
+  }
+}
+
+}  // namespace tutti::verbs
