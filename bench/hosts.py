@@ -35,8 +35,8 @@ def _identity(path):
 
 
 class NetworkHosts:
-    """Makes network namespaces that act as hosts. The bridge is in another namespace, so nothing
-    outside of these namespaces changes. This needs root. Use it in a `with` statement,
+    """Makes network namespaces that act as hosts, which only root can do. The bridge is in another
+    namespace, so nothing outside of these namespaces changes. Use this class in a `with` statement,
     which removes the namespaces at the end."""
 
     def __init__(self, count):

@@ -20,7 +20,7 @@ class Launch:
     lines: list  # the lines of stdout
     others_pct: float  # the share of the machine's processor time that other processes used, in percent
     seconds: float
-    stalled: bool  # we ended the launch, since it printed nothing for too long
+    stalled: bool  # this program ended the launch, which had printed nothing for too long
     status: int  # the worst exit status
     errors: str  # the end of stderr
 

@@ -1,8 +1,8 @@
 """Lists the peers that `./dev bench` compares, with the commands that start their ranks.
 
-For every peer, ranks are not pinned, and there may be more ranks than cores. tutti runs with its defaults, but some
-peers choose its transport, its algorithm or its registered memory. A new peer needs one function and one line in
-PEERS, or in HOST_PEERS if its ranks run on several hosts.
+For every peer, ranks are not pinned, and there may be more ranks than cores. Some peers are tutti with a chosen
+transport, a chosen algorithm or registered memory; otherwise tutti runs with its defaults. A new peer needs one
+function and one line in PEERS, or in HOST_PEERS if its ranks run on several hosts.
 """
 import os
 from dataclasses import dataclass, field

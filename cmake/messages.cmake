@@ -1,5 +1,5 @@
-# tutti_messages(TARGET NAMES...) adds the messages of each NAME.proto in the current folder to the target, whose sources
-# include them as <FOLDER/NAME.pb.h>. The generated headers are in the build folder.
+# tutti_messages(TARGET NAMES...) adds the messages of each NAME.proto in the current folder to the target. The target's
+# sources include them as <FOLDER/NAME.pb.h>. The generated headers are in the build folder.
 function(tutti_messages target)
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/generated)
   file(MAKE_DIRECTORY ${generated})

@@ -160,8 +160,8 @@ std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerI
   return crowded ? std::chrono::nanoseconds(0) : config.spin;
 }
 
-// Returns the costs of messages that are assumed before any measurement. Only the driving thread
-// may call it.
+// Returns the costs that this rank assumes for messages before any measurement. Only the driving thread may
+// call it.
 CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   const int neighbour = mesh.rank() == 0 ? 1 : 0;
   CostModel model = shipped_model(mesh.size() > 1 ? mesh.transport_name(neighbour) : "");

@@ -13,8 +13,8 @@ constexpr std::chrono::seconds parting_patience{10};
 
 }  // namespace
 
-// A `MpiAnnouncer` serves one attempt to meet. The state of the broadcast is in the meeting, since a rank may
-// need several attempts, but MPI's broadcast can be called only once.
+// An `MpiAnnouncer` serves one attempt to meet. The state of the broadcast is in the meeting, since a rank
+// may need several attempts, but MPI's broadcast can be called only once.
 class MpiMeeting::MpiAnnouncer final : public Announcer {
  public:
   explicit MpiAnnouncer(MpiMeeting& meeting) : meeting_(meeting) {}

@@ -16,8 +16,9 @@ namespace tutti {
 class MpiProcess;
 
 // An `MpiMeeting` is one meeting of ranks through MPI: one call of `init` with "mpi://". MPI tells each rank
-// its number and the world size, and hands the session from rank 0 to the others, once for each meeting. All
-// ranks must meet in the same order if they meet more than once (docs/mpi.md).
+// its number and the world size. Once for each meeting, MPI also hands rank 0's session, a text that says
+// where the ranks meet, to the other ranks. All ranks must meet in the same order if they meet more than once
+// (docs/mpi.md).
 class MpiMeeting {
  public:
   // Begins the meeting. `library` is the file that the user has chosen, or empty. Fails as
@@ -36,8 +37,8 @@ class MpiMeeting {
 
   MpiProcess& process_;
   std::unique_lock<std::mutex> turn_;
-  bool has_started_ = false;  // the broadcast of this meeting
-  Secret text_;               // on the other ranks, once it is there
+  bool has_started_ = false;  // this rank has started the broadcast of this meeting
+  Secret text_;               // the session, once a rank other than rank 0 has received it
 };
 
 }  // namespace tutti

@@ -21,8 +21,8 @@ namespace tutti {
 
 // An `MpiProcess` is this process's part in MPI. It loads MPI, and initializes it unless the program has done
 // so. If it has initialized MPI, it also finalizes MPI when the process exits, unless the program has done
-// so. Without MPI_Finalize, the launcher would conclude that the process has crashed. It uses its own copy of
-// MPI_COMM_WORLD, so its messages cannot be mixed up with the program's.
+// so. Without MPI_Finalize, the launcher would conclude that the process has crashed. `MpiProcess` uses its
+// own copy of MPI_COMM_WORLD, so its messages cannot be mixed up with the program's.
 //
 // A process has one object of this class, which is never destroyed, because MPI may still write into its
 // memory. After a failed call, MPI is not called again, and is not finalized: MPI_Finalize would wait for

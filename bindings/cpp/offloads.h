@@ -25,16 +25,16 @@ struct OffloadEntry {
   Result<std::unique_ptr<Offload>> (*create)(const Config& config);
 };
 
-// Returns every such library, in order of preference.
+// Returns every library that carries out whole collectives, in order of preference.
 std::span<const OffloadEntry> offload_entries();
 
-// Returns `transports` without the names of libraries with `is_chosen`. Fails if no other name
-// remains, because ranks also need a transport.
+// Returns `transports` without the names of libraries whose `is_chosen` is true. Fails if no other
+// name remains, because ranks also need a transport.
 Result<std::vector<std::string>> without_offloads(const std::vector<std::string>& transports);
 
 // Makes the libraries that this rank uses, in order of preference. All libraries that work here are
-// made if `transports` is empty or only "auto". Otherwise a library with `is_chosen` is made only
-// if `transports` contains its name, and then it must work. A library must also work if `config`
+// made if `transports` is empty or only "auto". Otherwise a library whose `is_chosen` is true is made
+// only if `transports` contains its name, and then it must work. A library must also work if `config`
 // names its file (`OffloadEntry::file`).
 Result<std::vector<std::unique_ptr<Offload>>> make_offloads(const std::vector<std::string>& transports,
                                                             const Config& config);

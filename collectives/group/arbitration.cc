@@ -130,7 +130,7 @@ void Arbitration::on_question(int origin, const CallNote& theirs) {
   answer_asked();
 }
 
-// Answers the questions about operations that this rank has reached. The other questions wait until it
+// Answers the questions about operations that this rank has reached. The other questions wait until this rank
 // reaches their operations.
 void Arbitration::answer_asked() {
   std::erase_if(asked_, [this](const Asked& asked) {

@@ -79,8 +79,8 @@ class Group final : public ContextEvents,
   }
 
   // Opens the memory that the ranks of each host share. If all ranks are on one host, their collectives use
-  // it from now on. Every rank of a world must call this on the world's first communicator, before it issues
-  // any operation there. The calling thread must not drive.
+  // it from now on. Every rank of a world must call this on the communicator that `init` returns, before any
+  // operation is issued there. The calling thread must not drive.
   void open_host_memory(Deadline deadline);
   // From now on, the members' collectives use the range of their host's memory at `place`. All members must
   // call this before they issue any operation. Throws `Error` if no range can lie at `place`.

@@ -100,7 +100,8 @@ class Journal {
   History collectives_;
   History transfers_;
   std::uint64_t next_transfer_ = 0;
-  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();  // the number of a collective
+  // The number of the first collective that was given up.
+  std::uint64_t first_failed_ = std::numeric_limits<std::uint64_t>::max();
 };
 
 }  // namespace tutti

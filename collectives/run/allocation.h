@@ -26,7 +26,7 @@ namespace tutti {
 
 // `GroupMemory` is the memory of one call of `Communicator::allocate`: a part for each rank. The ranks share
 // the memory. If they cannot share memory, or if the memory belongs to devices, this object has only this
-// rank's part. Any thread may release it.
+// rank's part. Any thread may call `release`.
 class GroupMemory {
  public:
   // Returns the size in bytes of a segment with a part of `parts[r]` bytes for each rank r.

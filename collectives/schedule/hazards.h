@@ -8,8 +8,8 @@ namespace tutti {
 
 // `AccessHistory` knows which steps last touched which elements of one address space. It keeps disjoint
 // intervals, each with the step that wrote it and the steps that have read it since. Steps must be given in
-// straight-line order. A read splits at most two intervals, and a write merges all that it covers. So n steps
-// take a time of about n log n.
+// the order in which the algorithm emits them. A read splits at most two intervals, and a write merges all
+// intervals that it covers. So n steps take a time of about n log n.
 class AccessHistory {
  public:
   // These two functions note an access by `step`, and append to `after` the earlier steps that `step` must

@@ -55,8 +55,8 @@ struct Problem {
   // This is true if the inputs and outputs of all ranks are memory that all of them may read and
   // write (`Communicator::allocate`). The ranks find this out by a vote (see SharedExecutor).
   bool registered = false;
-  // Says which ranks share a host, or null if all of them do. The topology is equal on all ranks, and must
-  // outlive the problem.
+  // Says which ranks share a host; null if all ranks are on one host. The topology is equal on all ranks, and
+  // must outlive the problem.
   const Topology* topology = nullptr;
 };
 

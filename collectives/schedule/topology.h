@@ -36,7 +36,7 @@ class Topology {
   std::vector<int> host_of_;
   std::vector<int> place_of_;
   std::vector<int> members_;        // grouped by host
-  std::vector<std::size_t> first_;  // where each host's ranks begin in `members_`; last, its size
+  std::vector<std::size_t> first_;  // where each host's ranks begin in `members_`; the last entry is its size
   int fewest_ = 0;
   int most_ = 0;
   bool regular_ = false;

@@ -33,7 +33,7 @@ struct OverlayOptions {
   std::vector<PeerInfo> peers;
   std::chrono::nanoseconds limit{
       std::chrono::seconds(10)};                 // a neighbour that is silent for this long is lost
-  std::uint64_t nonce = 0;                       // the nonce in our published address
+  std::uint64_t nonce = 0;                       // the nonce in this rank's published address
   security::SharedCredentials credentials = {};  // null if connections have no guard
   std::chrono::nanoseconds hello_limit{std::chrono::seconds(5)};  // time for a new connection's hello
   // Makes connections; tests replace it.
@@ -78,7 +78,7 @@ class Overlay final : public meeting::Port {
   static constexpr Clock::time_point never = Clock::time_point::max();
   static constexpr Backoff between_refusals{std::chrono::milliseconds(10), std::chrono::milliseconds(80)};
 
-  // A `Contact` is a rank that we are linked with, or should be.
+  // A `Contact` is a rank that this rank is linked with, or should be.
   struct Contact {
     Phase phase = Phase::absent;
     std::unique_ptr<Stream> stream;
@@ -86,7 +86,7 @@ class Overlay final : public meeting::Port {
     std::optional<Resolution> resolution;  // the lookup of its host's name, while it is in progress
     Descriptor process;                    // readable once the process has ended
     Clock::time_point heard = never;       // its last sign of life
-    Clock::time_point told = never;        // our last sign of life to it
+    Clock::time_point told = never;        // this rank's last sign of life to the contact
     Clock::time_point due = never;         // the time by which it must be linked
     Clock::time_point next_try = never;
     Clock::time_point judged = never;  // the time at which a suspected contact counts as lost

@@ -32,7 +32,7 @@ class GradientReducer:
 
     Gradients lie in the buckets' memory, so nothing is copied. Buckets are filled from the last gradient to the
     first, which is the order of a backward pass. All ranks reduce the buckets in that order, even if gradients become
-    ready in another order. A reducer serves any number of steps. It needs NumPy. Threads must not share it.
+    ready in another order. A reducer serves any number of steps, and needs NumPy. Threads must not share a reducer.
 
     Args:
         communicator: the ranks to average over. Each of them makes a reducer with the same shapes.

@@ -17,8 +17,9 @@ Slice own_input(const Problem& problem, const Blocks& blocks) { return input(0, 
 
 // This is the algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
 // communications in multiport message-passing systems" (1997). After every round, a rank holds k times as
-// many blocks as before, in an order that starts with its own block. At the end the blocks are rotated into
-// place. Cost: ceil(log_k p) rounds of k-1 messages, (p-1) n bytes; p n copied.
+// many blocks as before (k is the radix), in an order that starts with its own block. At the end the blocks
+// are rotated into place. Cost for p ranks and blocks of n bytes: ceil(log_k p) rounds of k-1 messages,
+// (p-1) n bytes; p n bytes copied.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;
@@ -59,7 +60,7 @@ void circulant(ScheduleBuilder& builder, const Problem& problem, const Tuning&) 
   circulant_all_gather(builder, problem, blocks, output(0, blocks.total()));
 }
 
-// Returns the bytes of all blocks together, for all_gather and for all_gather_v.
+// Returns the total size of all blocks in bytes, for all_gather and for all_gather_v.
 double total_bytes(const Problem& problem) {
   return static_cast<double>(blocks_of(problem).total()) * problem.element_size;
 }

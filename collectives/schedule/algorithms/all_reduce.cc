@@ -8,10 +8,10 @@
 namespace tutti {
 namespace {
 
-// `Groups` divides the ranks into contiguous groups. Their number is the largest power of k that
-// does not exceed p, so a group has at most k ranks. The first rank of each group is its leader. It
-// combines the inputs of its group before the leaders exchange. Afterwards it sends the result to
-// its group.
+// `Groups` divides p ranks into contiguous groups. The number of groups is the largest power of the radix k
+// that does not exceed p, so a group has at most k ranks. The first rank of each group is its leader. The
+// leader combines the inputs of its group before the leaders exchange. Afterwards it sends the result to its
+// group.
 struct Groups {
   Groups(int size, int radix) {
     while (count * radix <= size) count *= radix;
@@ -67,8 +67,9 @@ void combine_all(ScheduleBuilder& builder, std::span<const int> leaders, int j, 
 // This is recursive doubling, or recursive multiplying if the radix k is larger than 2. See Thakur,
 // Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH" (2005);
 // Ruefenacht, Bull, Booth, "Generalisation of recursive doubling for AllReduce" (2017). In round i,
-// leaders whose numbers differ only in digit i exchange their values. Cost: log_k p rounds of k-1
-// messages of n bytes; if p is not a power of k, one more round before and one after.
+// leaders whose numbers differ only in digit i exchange their values. Cost for p ranks and vectors of
+// n bytes: log_k p rounds of k-1 messages of n bytes; if p is not a power of k, one more round before
+// and one after.
 void recursive_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int k = radix_of(tuning);
   const Groups groups(problem.size, k);

@@ -18,9 +18,9 @@ void for_digit_runs(int p, int k, int place, int digit, Function function) {
 }
 
 // This is the algorithm of Bruck, Ho, Kipnis, Upfal, Weathersby (1997). Each block has to travel some number
-// of ranks to its destination. It takes one hop for each nonzero base-k digit of that number. In each round,
-// all blocks with the same digit are sent in one message. Cost: ceil(log_k p) rounds of k-1 messages of about
-// n p/k bytes, which are packed and unpacked.
+// of ranks to its destination. The block takes one hop for each nonzero digit of that number in base k, the
+// radix. In each round, all blocks with the same digit are sent in one message. Cost for p ranks and blocks
+// of n bytes: ceil(log_k p) rounds of k-1 messages of about n p/k bytes, which are packed and unpacked.
 void bruck(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int r = problem.rank;

@@ -9,7 +9,7 @@ namespace {
 
 // Emits the dissemination of Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization" (1988),
 // for any radix k. After the round of distance d, a rank knows that k * d ranks have called the barrier:
-// itself and those before it. Cost: ceil(log_k p) rounds of k-1 empty messages.
+// itself and those before it. Cost for p ranks: ceil(log_k p) rounds of k-1 empty messages.
 void dissemination(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const int p = problem.size;
   const int k = radix_of(tuning);

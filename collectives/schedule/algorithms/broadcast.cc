@@ -8,8 +8,8 @@
 namespace tutti {
 namespace {
 
-// Sends the vector down a binomial tree, or for radix k > 2 a k-nomial one (see tree.h). Cost: ceil(log_k p)
-// rounds of k-1 messages of n bytes.
+// Sends the vector down a binomial tree, or for radix k > 2 a k-nomial one (see tree.h). Cost for p ranks and
+// a vector of n bytes: ceil(log_k p) rounds of k-1 messages of n bytes.
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
   const Slice all_output = output(0, problem.count);

@@ -4,9 +4,9 @@
 
 // These are the reduce-scatter of Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms"
 // (2024), and its mirror image, the all-gather of Bruck et al. (1997). Their messages follow a circulant
-// graph. For every p, they need only ceil(log2 p) rounds, and send the least possible volume. Blocks stay in
-// their places in the vector, so they need not be rotated at the end. If a round's blocks wrap around the end
-// of the vector, they are sent as two messages.
+// graph. For every number p of ranks, they need only ceil(log2 p) rounds, and send the least possible volume.
+// Blocks stay in their places in the vector, so they need not be rotated at the end. If a round's blocks wrap
+// around the end of the vector, they are sent as two messages.
 namespace tutti {
 
 // Combines block i of the inputs of all ranks into `result` on rank i. `work` has room for all blocks, and

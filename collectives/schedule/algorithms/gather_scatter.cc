@@ -32,7 +32,8 @@ void message(ScheduleBuilder& builder, int peer, const Slice& slice, bool toward
 
 // Moves blocks along a binomial tree (a k-nomial tree if the radix k is larger than 2). Each
 // subtree is a contiguous range of ranks for every root, so no data needs to be rotated (see
-// tree.h). Cost: ceil(log_k p) rounds of k-1 messages; (p-1) n bytes pass through the root.
+// tree.h). Cost for p ranks and blocks of n bytes: ceil(log_k p) rounds of k-1 messages; (p-1) n
+// bytes pass through the root.
 template <Flow flow>
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));

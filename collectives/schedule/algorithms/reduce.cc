@@ -10,8 +10,8 @@ namespace {
 
 // Sends the vectors up a binomial tree (a k-nomial tree if the radix k is larger than 2). Each
 // subtree is a contiguous range of ranks for every root, so operands are always combined in rank
-// order (see tree.h). Cost: ceil(log_k p) rounds of k-1 messages; each message has n bytes, which
-// are combined.
+// order (see tree.h). Cost for p ranks and vectors of n bytes: ceil(log_k p) rounds of k-1 messages;
+// each message has n bytes, which are combined.
 void binomial(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const TreeNode node = range_tree(problem.rank, problem.size, problem.root, radix_of(tuning));
   Slice value = input(0, problem.count);

@@ -18,9 +18,9 @@ double total_bytes(const Problem& problem) {
 }
 
 // This is the recursive halving of Iannello, "Efficient algorithms for the reduce-scatter operation in LogGP"
-// (1997), as in Thakur, Rabenseifner, Gropp (2005). It needs p to be a power of two. The most distant
-// partners exchange first, so the blocks of every round are contiguous. Cost: log2 p rounds, (p-1) n bytes,
-// all of which are combined.
+// (1997), as in Thakur, Rabenseifner, Gropp (2005). It needs the number p of ranks to be a power of two. The
+// most distant partners exchange first, so the blocks of every round are contiguous. Cost for blocks of n
+// bytes: log2 p rounds, (p-1) n bytes, all of which are combined.
 void recursive_halving(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int p = problem.size;
   const Blocks blocks = blocks_of(problem);

@@ -9,7 +9,8 @@ namespace {
 
 // This is the recursive doubling of Hillis, Steele, "Data parallel algorithms" (1986). Before the round of
 // distance d, a rank holds the combination of the d ranks up to and including itself. It sends this
-// combination to the rank that is d further on. Cost: ceil(log2 p) rounds of n bytes, each combined.
+// combination to the rank that is d further on. Cost for p ranks and vectors of n bytes: ceil(log2 p) rounds
+// of n bytes, each combined.
 void scan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   int stages = 0;

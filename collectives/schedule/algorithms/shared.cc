@@ -5,12 +5,14 @@
 #include "collectives/schedule/algorithms/families.h"
 #include "collectives/schedule/algorithms/shared_rounds.h"
 
-// These collectives are for ranks that share memory. Data moves through the windows of the ranks. A
-// rank copies the data that others need into its own window. The others read them from there
-// straight into place. All but the barrier are pipelines of rounds (see Rounds). The rounds are so
-// small that the windows stay in cache. So every input is read from main memory only once, and
-// every output is written to main memory only once. In the costs below, "two signals deep" means
-// that the last rank waits for a chain of two signals.
+// These collectives are for ranks that share memory. Each rank has a window, and copies into it the data that
+// others need. The others copy the data from there straight into place. All collectives but the barrier are
+// pipelines of rounds (see Rounds). A round fills one or more areas of each window, called lanes. The rounds
+// are so small that the windows stay in cache. So every input is read from main memory only once, and every
+// output is written to main memory only once.
+//
+// The costs below are for p ranks and vectors of n elements. If the buffers have a block for each rank, n is
+// the length of a block. "Two signals deep" means that the last rank waits for a chain of two signals.
 //
 // All reductions combine in rank order, so operations need not commute. All ranks get the same
 // bits. Either one rank computes a result and the others copy it, or all ranks compute it in the
@@ -155,7 +157,7 @@ void reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tunin
 }
 
 // The root writes the vector to its window, and all other ranks read it there. Cost: each rank copies n
-// bytes, at the same time as the others.
+// elements, at the same time as the others.
 void broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
@@ -187,8 +189,7 @@ RoundsOptions rounds_over(const Blocks& blocks, const Problem& problem, std::uin
   return {.count = blocks.largest(), .lanes = lanes, .depth = depth, .repeatable = even};
 }
 
-// Every rank writes its block to its window, and all others read it there. Cost: (p-1) n copied, where n is
-// the length of a block.
+// Every rank writes its block to its window, and all others read it there. Cost: (p-1) n copied.
 void all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem, problem.output_counts);
@@ -206,7 +207,7 @@ void all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&)
 }
 
 // Every rank writes its operands for the other ranks' blocks to its window, and combines its own block. Cost:
-// 2 (p-1) n copied or combined, where n is the length of a block.
+// 2 (p-1) n copied or combined.
 void reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const auto me = static_cast<std::uint64_t>(r);
@@ -228,7 +229,7 @@ void reduce_scatter(ScheduleBuilder& builder, const Problem& problem, const Tuni
 }
 
 // Every rank writes the blocks for the other ranks to its window, and reads its own blocks from their
-// windows. Cost: 2 (p-1) n copied, where n is the length of a block.
+// windows. Cost: 2 (p-1) n copied.
 void all_to_all(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem, {});

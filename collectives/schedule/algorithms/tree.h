@@ -9,8 +9,8 @@ namespace tutti {
 // also the head of the part that contains it. The first rank of each other part becomes the head of
 // that part, and a child of the range's head. Subtrees are contiguous for every root. So data in
 // rank order needs no rotation, and operands are combined in rank order. If the root is rank 0 and
-// the number of ranks is a power of k, this is the usual binomial or k-nomial tree. Depth:
-// ceil(log_k p).
+// the number of ranks is a power of k, this is the usual binomial or k-nomial tree. For p ranks, the
+// depth is ceil(log_k p).
 struct TreeNode {
   struct Child {
     int rank;

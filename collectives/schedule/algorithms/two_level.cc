@@ -24,8 +24,8 @@ std::string_view tree_or_chain(const Tuning& tuning) {
 
 // The algorithm has three stages. First, the ranks of each host run a reduce-scatter. Next, the ranks with
 // the same place on all hosts run an all-reduce. Last, the ranks of each host run an all-gather. The vector
-// is cut into segments, which may be in different stages at the same time. Cost: 2 ceil(log2 q) + 2 ceil(log2
-// H) rounds for H hosts of q ranks; 2 (H-1)/H n bytes out of each host.
+// is cut into segments, which may be in different stages at the same time. Cost for H hosts of q ranks and a
+// vector of n bytes: 2 ceil(log2 q) + 2 ceil(log2 H) rounds; 2 (H-1)/H n bytes out of each host.
 void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const int hosts = at.topology.hosts();
@@ -60,7 +60,7 @@ void lanes(ScheduleBuilder& builder, const Problem& problem, const Tuning& tunin
 }
 
 // Combines the vectors of a host at its leader. The leaders combine their sums, and each sends the result to
-// the ranks of its host. Cost: 2 ceil(log_k q) + ceil(log_k H) rounds.
+// the ranks of its host. Cost with radix k, for H hosts of q ranks: 2 ceil(log_k q) + ceil(log_k H) rounds.
 void leaders_all_reduce(ScheduleBuilder& builder, const Problem& problem, const Tuning& tuning) {
   const Position at(problem);
   const std::uint64_t n = problem.count;
