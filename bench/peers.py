@@ -46,8 +46,8 @@ class Peer:
     commands: Commands
     environment: dict = field(default_factory=dict)
     collectives: tuple = tuple(COLLECTIVES)
-    # True if the peer never yields while it waits. Then the scheduler decides its speed if there are more
-    # ranks than cores.
+    # True if the peer never yields while it waits. With more ranks than cores, the scheduler then decides how
+    # fast the peer is.
     spins: bool = False
 
 

@@ -30,8 +30,8 @@ bool has_blocks(Collective collective);
 // link carries the vector.
 double bus_factor(Collective collective, int ranks);
 
-// Fills `out` with the test data of a rank. These are small whole numbers, so that sums are exact
-// in every order of summation. They differ between ranks.
+// Fills `out` with the test data of a rank, which differ between ranks. The data are small whole
+// numbers, so that sums are exact in every order of summation.
 void fill_input(std::span<float> out, int rank);
 // Returns the number of wrong elements in the result of `rank`. `count` is the length of the vector, or of
 // one block if the collective has blocks.

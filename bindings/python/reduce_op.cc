@@ -37,8 +37,8 @@ void call_function(const void* left, const void* right, void* out, std::size_t c
     // holds the GIL.
     const std::string text =
         nb::str(error.type().attr("__name__")).c_str() + std::string(": ") + nb::str(error.value()).c_str();
-    // Ctrl-C is raised again, so that it reaches the program. This must come after the calls above.
-    // Otherwise the Python code that they run would raise the exception here.
+    // Ctrl-C is raised again, so that it reaches the program. The calls above come first, since Python code
+    // that runs here after PyErr_SetInterrupt would raise the exception.
     if (error.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
     throw std::runtime_error(text);
   }

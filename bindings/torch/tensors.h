@@ -62,7 +62,7 @@ void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tens
 
 // A `Flat` holds several tensors one after another in memory. `tensor` is new memory of their total size,
 // unless the tensors already lie one after another. The new memory starts as a copy of them if `copy` is
-// true. Copies on a CUDA device are made in the current stream. They are not part of the program's autograd.
+// true. Copies are not part of the program's autograd. On a CUDA device, they are made in the current stream.
 struct Flat {
   Flat(const std::vector<at::Tensor>& tensors, bool copy);
   // Copies the elements of `from`, the `tensor` of a `Flat`, to the tensors `to`.

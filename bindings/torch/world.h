@@ -23,7 +23,8 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // These functions set and return the world of this process's default group. It is null if there is none.
+  // These functions set and return the world of this process's default group. `of_default_group` returns null
+  // if there is none.
   static void serve_as_default(const std::shared_ptr<World>& world);
   static std::shared_ptr<World> of_default_group();
   // Forgets the world of the default group in a forked child, since this world belongs to the parent.

@@ -207,9 +207,9 @@ void Group::on_member_lost(int, const Status& why) {
   failure_.suspect(shared_.first_cause(why));
 }
 
-// The memory holds the first communicator's range, and `shared_room` bytes for further ranges
-// (docs/seams/communicators.md). This room is at most that of 1024 communicators that have all ranks of this
-// host as members.
+// The memory holds the first communicator's range, and room for further ranges (docs/seams/communicators.md).
+// The room has `shared_room` bytes, or fewer if fewer are enough for 1024 communicators of all ranks of this
+// host.
 void Group::open_host_memory(Deadline deadline) {
   constexpr std::uint64_t most_communicators = 1024;
   std::vector<int> here;

@@ -49,10 +49,9 @@ Result<std::vector<std::byte>> OffloadedCollectives::Peers::exchange(std::span<c
   return all;
 }
 
-// Each call has a witness: a barrier under the call's sequence number. The witness consists of
-// messages even where the ranks share memory. The mesh compares each of these messages with the
-// call that this rank has made under that number. It does so even if a library carries out the
-// call. So any mismatch is found.
+// Each call has a witness: a barrier under the call's sequence number. The witness consists of messages even
+// where the ranks share memory. The mesh compares each of these messages with the call that this rank has
+// made under that number, even if a library carries out the call. So any mismatch is found.
 Result<Operation*> OffloadedCollectives::make(const Call& call, const Fingerprint& print,
                                               const CallOptions& options) {
   Problem barrier;

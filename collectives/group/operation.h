@@ -84,7 +84,8 @@ class Operation {
     executing = true;
     execution->start(binding);
   }
-  // Gives the operation up. It ends once nothing touches its memory any more, possibly before this returns.
+  // Gives the operation up. The operation ends once nothing touches its memory any more, possibly before
+  // `cancel` returns.
   void cancel(const Status& why);
   // Returns what makes a stream wait for the operation. It is empty if the operation has ended. Errors:
   // unsupported if no library carries out the operation; the operation's own error if it has failed.

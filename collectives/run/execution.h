@@ -16,11 +16,11 @@ struct RunBinding;
 class Execution {
  public:
   virtual ~Execution() = default;
-  // Starts the operation. The execution may report before this returns. The caller keeps `binding` alive
+  // Starts the operation. The execution may report before `start` returns. The caller keeps `binding` alive
   // until the execution has called `finished`.
   virtual void start(const RunBinding& binding) = 0;
   // Gives the operation up. `finished` is called with `why` once nothing touches the operation's memory any
-  // more, possibly before this returns. Must be called at most once, between `start` and `finished`.
+  // more, possibly before `cancel` returns. Must be called at most once, between `start` and `finished`.
   virtual void cancel(const Status& why) = 0;
   // Returns the world ranks that the execution waits for, in ascending order.
   virtual std::vector<int> awaited() const = 0;

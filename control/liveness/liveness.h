@@ -38,11 +38,10 @@ class Liveness final : public ControlPlane {
   std::string address() const { return liveness::format(address_); }
   // Says which rank this is, and which peers there are. It must be called before `start`.
   void meet(int rank, std::vector<PeerInfo> peers);
-  // Waits until this rank is linked with all its neighbours that are still alive. It returns `timeout` if
-  // that has not happened by the deadline. The error's message says which rank could not be reached, at which
-  // address, and why. The function returns at once when waiting is useless. It then returns
-  // `resource_exhausted` if descriptors have run out, or `unauthenticated` if this rank or a neighbour could
-  // not prove its identity.
+  // Waits until this rank is linked with all its neighbours that are still alive. Returns `timeout` if a link
+  // is missing at the deadline. The error's message says which rank could not be reached, at which address,
+  // and why. If waiting is useless, returns at once: `resource_exhausted` if descriptors have run out, or
+  // `unauthenticated` if this rank or a neighbour could not prove its identity.
   Status wait_linked(Deadline deadline);
 
   void start(ControlEvents& events) override;

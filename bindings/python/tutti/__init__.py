@@ -97,9 +97,8 @@ def init(
     return communicator
 
 
-# This loads the library of the Python packages nvidia-nccl-cu12 and nvidia-nccl-cu13. The system's
-# loader does not look in their folder, but `init` finds a library that the process has already
-# loaded.
+# Loads the library of the Python packages nvidia-nccl-cu12 and nvidia-nccl-cu13. The system's loader
+# does not look in their folder, but `init` finds a library that the process has already loaded.
 def _load_nccl() -> None:
     if "TUTTI_NCCL_LIBRARY" in _os.environ:
         return
