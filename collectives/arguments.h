@@ -11,6 +11,7 @@
 #include "core/call.h"
 #include "core/fingerprint.h"
 
+// These functions check the arguments of calls, and compute the fingerprints by which ranks compare calls.
 namespace tutti {
 
 // Returns whether two calls of one kind are equal, including the pointers. Calls that have counts are never

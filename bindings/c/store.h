@@ -6,6 +6,7 @@
 #include <tutti/c.h>
 #include <tutti/store.h>
 
+// This structure is an opaque type of the C interface: the result of a function of the caller's store.
 struct tutti_bytes {
   std::string value;
 };
