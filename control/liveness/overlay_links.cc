@@ -8,7 +8,7 @@
 #include "control/liveness/overlay.h"
 #include "core/error_text.h"
 
-// This file makes and reads the connections with neighbours, and judges their silence.
+// This file connects to neighbours, reads their frames, and gives up a neighbour that stays silent.
 namespace tutti::liveness {
 namespace {
 
@@ -314,9 +314,9 @@ void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time
   contact.evidence = evidence;
 }
 
-// Sends the written bytes, and waits until the other side closes. This side must first read all
-// bytes that have arrived. Otherwise the kernel would reset the connection when this side closes,
-// and the other side could lose the last bytes.
+// Sends the written bytes, and keeps the stream until the other side closes it or `closing_limit` is over.
+// Meanwhile this side reads all bytes that arrive. If it closed the stream while bytes were unread, the kernel
+// would reset the connection, and the other side could lose the last bytes.
 void Overlay::close_after(std::unique_ptr<Stream> stream) {
   stream->finish();
   stream->flush();
