@@ -315,8 +315,8 @@ void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time
 }
 
 // Sends the written bytes, and keeps the stream until the other side closes it or `closing_limit` is over.
-// Meanwhile this side reads all bytes that arrive. If it closed the stream while bytes were unread, the kernel
-// would reset the connection, and the other side could lose the last bytes.
+// Meanwhile this side reads all bytes that arrive. If it closed the stream while bytes were unread, the
+// kernel would reset the connection, and the other side could lose the last bytes.
 void Overlay::close_after(std::unique_ptr<Stream> stream) {
   stream->finish();
   stream->flush();

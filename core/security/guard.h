@@ -88,8 +88,8 @@ class Guard {
   // number means nothing.
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr && credentials_of_ == nullptr; }
-  // Returns, on the accepting side, whether the bytes with which a rank begins have arrived: the first message
-  // to this guard or, without credentials, any byte.
+  // Returns, on the accepting side, whether the bytes with which a rank begins have arrived: the first
+  // message to this guard or, without credentials, any byte.
   bool has_begun() const { return step_ != Step::peek && step_ != Step::read_opening; }
   // Returns the TLS connection for everything that follows, or null if the socket itself is used. The guard
   // must be done.
