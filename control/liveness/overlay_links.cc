@@ -24,11 +24,11 @@ constexpr milliseconds retry_pause{200};
 // A rank counts as unreachable after this many rejections by the network.
 constexpr int rejections_until_gone = 10;
 constexpr milliseconds crossed_pause{1000};
-constexpr milliseconds resolve_pause{10};  // between checks whether the name service has answered
+constexpr milliseconds resolve_pause{10};  // between two looks for an answer of the name service
 // Once this many bytes to a neighbour are unsent, further notes and heartbeats to it are dropped. This
 // happens if the neighbour or its host is frozen and does not read.
 constexpr std::size_t most_unsent = 1024 * 1024;
-// The last bytes of a connection must be written within this time.
+// A connection that this rank closes is kept for at most this long, so that its last bytes can be sent.
 constexpr milliseconds closing_limit{500};
 
 }  // namespace
