@@ -81,8 +81,8 @@ class Guard {
   // Returns, on the accepting side, which kind of failure it was. Processes that are refused for the same
   // reason get the same kind.
   Verdict verdict() const { return verdict_; }
-  // Returns whether the log should mention the failure, since the other side speaks our protocol but does not
-  // belong to this job.
+  // Returns true if the other side speaks our protocol but does not belong to this job. The log should
+  // mention such a failure.
   bool is_noteworthy() const { return noteworthy_; }
   // Returns the rank that connected. It is only a claim until the guard is done. Without credentials the
   // number means nothing.
