@@ -130,8 +130,8 @@ const Config::Variable* find(std::string_view name) {
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == text.npos; }
 
-// Returns whether a blank value of this variable is an error. A blank token is an error, since a
-// script that left the token empty by mistake would otherwise open the ports to everybody.
+// Returns whether a blank value of this variable is an error. A blank token is an error, since a script that
+// leaves the token empty by mistake must not open the ports to everybody.
 bool may_not_be_blank(const Config::Variable& variable) {
   return variable.member == Config::Member(&Config::token) ||
          variable.member == Config::Member(&Config::token_file);

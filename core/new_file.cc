@@ -20,8 +20,7 @@ sigset_t file_size_signal() {
   return signals;
 }
 
-// Returns an empty text if an opened file is a regular file with only one name. Otherwise the text says why
-// it is not.
+// Returns why an opened file is not a regular file with only one name, or an empty text if it is.
 std::string why_not_alone(const struct stat& info) {
   if (!S_ISREG(info.st_mode)) return "it is not a regular file";
   return info.st_nlink > 1 ? "it is a hard link, a file with other names" : "";
@@ -29,8 +28,8 @@ std::string why_not_alone(const struct stat& info) {
 
 bool is_of_others(const struct stat& info) { return info.st_uid != geteuid() && info.st_uid != 0; }
 
-// Returns an empty text if we may append to an opened file. Otherwise the text says why we must not. A pipe
-// of this user is allowed, but another user's pipe might block us.
+// Returns why we must not append to an opened file, or an empty text if we may. A pipe of this user is
+// allowed, but another user's pipe might block us.
 std::string why_not_ours_to_extend(const struct stat& info) {
   if (S_ISREG(info.st_mode)) return why_not_alone(info);
   return is_of_others(info) ? "it belongs to another user, and is not a regular file" : "";

@@ -24,8 +24,8 @@ std::string printable(std::string text);
 // is shown passes through this function.
 std::string shown(std::string_view name, std::string_view value);
 
-// Returns a hint if `value` ends with a carriage return or has quotes around it. Such characters usually come
-// by mistake from a file of environment variables. Otherwise returns an empty text.
+// Returns a hint if `value` ends with a carriage return or has quotes around it, or else an empty text. Such
+// characters usually come by mistake from a file of environment variables.
 std::string_view unmeant_ends(std::string_view value);
 
 }  // namespace tutti

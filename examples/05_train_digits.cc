@@ -106,7 +106,7 @@ class Trainer {
   }
 
  private:
-  // Trains on one batch. Returns the loss of this rank's share of it.
+  // Trains on one batch. Returns the loss of this rank's share of the batch.
   double step(std::span<const Image* const> batch) {
     const Slice mine = share(batch.size(), comm_.rank(), comm_.size());
     const auto shard = batch.subspan(mine.first, mine.size());

@@ -4,9 +4,9 @@
 //     06_survive --init-method tcp://127.0.0.1:29500 --world-size 4 --rank $r --victim 1 --at 100 &
 //   done; wait
 //
-// The program uses the images of 05_train_digits, and the same kind of network. All operations of
-// the other ranks fail with `peer_lost` when a rank dies. These ranks agree on a smaller
-// communicator and continue from their last step.
+// The program uses the images of 05_train_digits, and the same kind of network. When a rank dies, all
+// operations of the other ranks fail with `peer_lost`. The other ranks agree on a smaller communicator and
+// continue from their last step.
 #include <algorithm>
 #include <array>
 #include <csignal>

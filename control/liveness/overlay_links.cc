@@ -8,7 +8,7 @@
 #include "control/liveness/overlay.h"
 #include "core/error_text.h"
 
-// This file makes and reads the connections with neighbours, and judges their silence.
+// This file connects to neighbours, reads their frames, and gives up a neighbour that stays silent.
 namespace tutti::liveness {
 namespace {
 
@@ -24,11 +24,11 @@ constexpr milliseconds retry_pause{200};
 // A rank counts as unreachable after this many rejections by the network.
 constexpr int rejections_until_gone = 10;
 constexpr milliseconds crossed_pause{1000};
-constexpr milliseconds resolve_pause{10};  // between checks whether the name service has answered
+constexpr milliseconds resolve_pause{10};  // between two looks for an answer of the name service
 // Once this many bytes to a neighbour are unsent, further notes and heartbeats to it are dropped. This
 // happens if the neighbour or its host is frozen and does not read.
 constexpr std::size_t most_unsent = 1024 * 1024;
-// The last bytes of a connection must be written within this time.
+// A connection that this rank closes is kept for at most this long, so that its last bytes can be sent.
 constexpr milliseconds closing_limit{500};
 
 }  // namespace
@@ -314,9 +314,9 @@ void Overlay::suspect(Contact& contact, const std::string& evidence, Clock::time
   contact.evidence = evidence;
 }
 
-// Sends the written bytes, and waits until the other side closes. This side must first read all
-// bytes that have arrived. Otherwise the kernel would reset the connection when this side closes,
-// and the other side could lose the last bytes.
+// Sends the written bytes, and keeps the stream until the other side closes it or `closing_limit` is over.
+// Meanwhile this side reads all bytes that arrive. If it closed the stream while bytes were unread, the
+// kernel would reset the connection, and the other side could lose the last bytes.
 void Overlay::close_after(std::unique_ptr<Stream> stream) {
   stream->finish();
   stream->flush();

@@ -11,7 +11,7 @@
 
 namespace tutti::liveness {
 
-// A `PollLoop` is an EventLoop around poll(). Its owner waits: it calls `collect`, then poll(), then `run`.
+// A `PollLoop` is an EventLoop around poll(). Its owner calls `collect`, then poll(), then `run`.
 class PollLoop final : public EventLoop {
  public:
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler) override;

@@ -38,7 +38,7 @@ class Stream {
   const security::Guard* refused_by() const { return refused_by_guard_ ? connection_.guard() : nullptr; }
 
   void write(std::string_view bytes) { unsent_ += bytes; }
-  // Writes as much as the kernel takes now. The next `progress` reports a failure.
+  // Writes as much as the kernel accepts at once. The next `progress` reports a failure.
   void flush();
   std::size_t unsent() const { return unsent_.size(); }
   // Shuts down the sending side once all written bytes have been sent.

@@ -81,15 +81,15 @@ class Guard {
   // Returns, on the accepting side, which kind of failure it was. Processes that are refused for the same
   // reason get the same kind.
   Verdict verdict() const { return verdict_; }
-  // Returns whether the log should mention the failure. It should if the other side speaks our protocol but
-  // does not belong to this job.
+  // Returns true if the other side speaks our protocol but does not belong to this job. The log should
+  // mention such a failure.
   bool is_noteworthy() const { return noteworthy_; }
   // Returns the rank that connected. It is only a claim until the guard is done. Without credentials the
   // number means nothing.
   std::uint32_t from() const { return parties_.from; }
   bool is_open() const { return credentials_ == nullptr && credentials_of_ == nullptr; }
-  // Returns whether the connecting side has sent what a rank sends first: a first message to this guard or,
-  // without credentials, any byte. Only for the accepting side.
+  // Returns, on the accepting side, whether the bytes with which a rank begins have arrived: the first
+  // message to this guard or, without credentials, any byte.
   bool has_begun() const { return step_ != Step::peek && step_ != Step::read_opening; }
   // Returns the TLS connection for everything that follows, or null if the socket itself is used. The guard
   // must be done.

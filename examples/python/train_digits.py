@@ -115,7 +115,7 @@ def train(comm, network, images, digits, options):
 
 
 def equal_everywhere(comm, parameters):
-    """Returns whether all ranks hold the same bits."""
+    """Returns whether all ranks hold the same bits, and a hash of this rank's bits."""
     digest = hashlib.sha256(b"".join(p.tobytes() for p in parameters)).digest()
     mine = numpy.frombuffer(digest, "uint8")
     everybodys = numpy.empty((comm.size, len(mine)), "uint8")

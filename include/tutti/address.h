@@ -33,9 +33,10 @@ struct TUTTI_API SocketAddress {
 // Parses a literal address ("10.0.0.1", "::1", "[::1]", "fe80::1%eth0"). Returns nothing for a name.
 TUTTI_API std::optional<SocketAddress> parse_address(const std::string& literal, std::uint16_t port);
 
-// A `Resolution` looks up a name or a literal address on a separate thread, so that no caller has to wait
-// for the answer. The answer lists the addresses in the order of getaddrinfo(). An `unreachable` error names
-// the host and says why the name service found no address. Any thread may use it.
+// A `Resolution` looks up a name on a separate thread, so that no caller has to wait for the answer. The
+// answer for a literal address is there at once. The answer lists the addresses in the order of
+// getaddrinfo(). An `unreachable` error names the host and says why the name service found no address. Any
+// thread may use it.
 class TUTTI_API Resolution {
  public:
   using Answer = Result<std::vector<SocketAddress>>;

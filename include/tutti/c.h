@@ -234,7 +234,7 @@ TUTTI_C_API void tutti_allocation_free(tutti_allocation* allocation);
  * rank is involved. */
 TUTTI_C_API int tutti_register_memory(tutti_comm* comm, void* data, size_t bytes,
                                       tutti_registration** registration);
-/* Ends a registration; null is ignored. Call it after the memory's last use, before freeing it. */
+/* Ends a registration; null is ignored. Call it after the memory's last use, before freeing the memory. */
 TUTTI_C_API void tutti_registration_free(tutti_registration* registration);
 
 /* ---- Operations in flight ---- */

@@ -28,9 +28,9 @@ struct StoreServerOptions {
   // A stranger is a connection that has not made a valid request yet. If there are more strangers
   // than this, the server closes the oldest one from the address with the most strangers. Strangers
   // get at most a quarter of the descriptors that this process may open. When all connections
-  // together use three quarters of these descriptors, the server makes room for new ones. It then
-  // closes strangers, and idle clients that hold no keys and have sent nothing for a second. So a
-  // quarter stays free for new ranks.
+  // together use three quarters of these descriptors, the server makes room for new ones. For each
+  // new connection, it then closes a stranger that is at least a second old, or an idle client that
+  // holds no keys and has sent nothing for a second. So a quarter stays free for new ranks.
   std::size_t max_strangers = 512;
   // Tells the server that every rank holds its keys here (`Store::hold`), as ranks do at a store
   // that outlives them. A client that holds no keys is then not a rank, so the server may close its

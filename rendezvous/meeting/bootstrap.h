@@ -15,6 +15,7 @@
 
 namespace tutti {
 
+// `JoinOptions` are the options of `join`.
 struct JoinOptions {
   SessionOptions session;
   // This prefix, such as the job's name, separates the meetings in a store that outlives them.
@@ -31,6 +32,7 @@ struct JoinOptions {
   std::function<Status(const std::vector<PeerInfo>&)> connect = {};
 };
 
+// `Joined` is the result of `join`.
 struct Joined {
   Introduction self;
   std::vector<PeerInfo> peers;  // all ranks, `self` included

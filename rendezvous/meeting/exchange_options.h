@@ -21,7 +21,7 @@ struct ExchangeOptions {
   // removes the keys once all other ranks have left. A store that does not track connections cannot do that,
   // and keeps the keys.
   bool single_use = false;
-  // Called by rank 0 about ten times a second while it waits for ranks.
+  // Called by rank 0 several times a second while it waits for ranks.
   std::function<void()> while_waiting = {};
   // The place where the ranks meet, such as "tcp://a:29500". Errors name it.
   std::string place = {};

@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// `MemoryStore` is shared by the threads of one process. Worlds of one rank use it, and so do ranks that are
-// threads. Tests compare the other stores with it.
+// A `MemoryStore` is a store in the memory of one process, shared by its threads. Worlds of one rank use it,
+// and so do ranks that are threads. Tests compare the other stores with it.
 class MemoryStore final : public Store {
  public:
   MemoryStore();

@@ -37,8 +37,8 @@ class StoreService {
   };
 
   // `Parked` is the state of a connection: its GET or WAIT that waits for missing keys, the prefix of
-  // keys that it holds, and its will. The connection owns its `Parked`, and must pass it to `leave` before it
-  // destroys it.
+  // keys that it holds, and its will. The connection owns the `Parked`, and calls `leave` with it before
+  // destroying it.
   struct Parked {
     std::vector<std::string> keys;
     bool wants_values = false;
@@ -60,7 +60,7 @@ class StoreService {
   Frame expire(Parked& parked);
   void forget(Parked& parked);
   void leave(Parked& parked);
-  // Cancels all wills. From now on connections end because the server ends, and not because clients have
+  // Cancels all wills. After this call, connections end because the server ends, and not because clients have
   // died.
   void stop() { wills_.clear(); }
 
