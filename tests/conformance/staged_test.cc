@@ -50,7 +50,7 @@ Work sum_there(Communicator& comm, const DeviceArray<float>& data, const CallOpt
   return comm.all_reduce(data.buffer(), ReduceOp::sum, options);
 }
 
-// Makes the stream of a device wait for as long as `flag` is false.
+// Makes the stream wait while `flag` is false.
 void block(const cuda::Stream& stream, std::atomic<bool>& flag) {
   const auto wait = [](void* until) {
     while (!*static_cast<std::atomic<bool>*>(until)) std::this_thread::yield();
