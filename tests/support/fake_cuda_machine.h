@@ -69,8 +69,8 @@ class FakeMachine {
   // return at once.
   cuda::Outcome enter(const char* function);
   // Functions that may be forbidden during a capture also call `forbid_in_captures`. The capture modes of the
-  // calling thread and of a captured stream decide whether the call is forbidden. If it is, this function
-  // invalidates the capture and returns an error.
+  // calling thread and of a captured stream decide whether the call is forbidden. For a forbidden call,
+  // this function invalidates the capture and returns an error.
   cuda::Outcome forbid_in_captures();
   // Returns the context that is current to the calling thread, or null.
   static CUctx_st* current();
