@@ -162,8 +162,8 @@ TEST_P(Staged, ACallFollowsItsStreamAndAStreamWaitsForTheCall) {
 }
 
 // The default stream has the handle CU_STREAM_LEGACY. A device has only one such stream. So each rank needs
-// its own device in this test: on a shared device, the call of one rank would wait for the call of the other
-// rank.
+// its own device in this test. On a shared device, the call of one rank would wait for the call of the
+// other rank.
 TEST(StagedStreams, ACallFollowsTheDefaultStream) {
   fake_cuda_reset(2);
   Cluster ranks(2, {.offloads = staged_offloads(64)});

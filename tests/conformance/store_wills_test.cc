@@ -1,5 +1,5 @@
-// Tests what a TCP store does when a client's connection ends: it removes the keys that the client held,
-// and carries out the client's will (keys that the store sets at that moment).
+// Tests what a TCP store does when a client's connection ends. The store removes the keys that the client
+// held, and carries out the client's will (keys that the store sets at that moment).
 #include <array>
 #include <atomic>
 #include <chrono>

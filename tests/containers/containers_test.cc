@@ -52,8 +52,8 @@ class Containers : public testing::Test {
     EXPECT_EQ(client.wait(), 0) << client.report();
     return client.out();
   }
-  // Starts a rank of a world of two. If a test expects a failure, the options must not contain --rm: older
-  // versions of podman lose the exit status when they remove the container, so the status would always be 0.
+  // Starts a rank of a world of two. If a test expects a failure, the options must not contain --rm. With
+  // --rm, older versions of podman lose the exit status, which is then always 0.
   Process& start(int host, int rank, const Words& options, const std::string& program,
                  const std::string& url) {
     return docker(host, Words{"run"} + options +
