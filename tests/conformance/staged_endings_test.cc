@@ -172,7 +172,8 @@ TEST_P(StagedEnding, AStreamDoesNotWaitForAnAbortedCall) {
   });
 }
 
-// The fake holds the copies back, as if they waited for the stream in a queue of the device.
+// The fake holds the copies back, as if the copies stood behind the waiting stream in a queue of the
+// device.
 TEST_P(StagedEnding, AStreamDoesNotWaitForEverForTheCopiesOfAnAbortedCall) {
   run_open(options(), [&](Communicator& comm) {
     const Array data(comm.rank() % 2, std::vector<float>(100, 1));

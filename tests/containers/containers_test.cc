@@ -60,8 +60,8 @@ class Containers : public testing::Test {
                             Words{"tutti", program, "--rank", std::to_string(rank), "--world-size", "2",
                                   "--init-method", url, "--backend", "tutti"});
   }
-  // Waits until the container that `client` starts on host 0 runs. The client writes the container's id to
-  // `id_file`. Returns this id.
+  // Waits until the container of `client` runs. `client` is a `docker run` on host 0, which writes the
+  // container's id to `id_file`. Returns this id.
   std::string id_when_running(Process& client, const std::string& id_file) {
     std::string id;
     for (std::string running; running != "true\n";) {
