@@ -35,7 +35,7 @@ class DeviceStream {
   std::unique_ptr<cuda::Stream> stream_;
 };
 
-// `NcclWorld` is a fixture of tests whose ranks use the fake NCCL. At the end it checks that no
+// `NcclWorld` is a fixture of tests whose ranks use the fake NCCL. At the end, the fixture checks that no
 // resources are left.
 class NcclWorld : public testing::Test {
  protected:

@@ -1,4 +1,4 @@
-// Tests how calls of an offload library end: by errors, by aborts, and if they follow streams
+// Tests how calls of an offload library end: with errors, with aborts, and when they follow streams
 // (docs/seams/offload.md).
 
 #include <algorithm>
@@ -71,7 +71,7 @@ TEST_P(OffloadEnding, AnErrorOnOneRankFailsTheCommunicatorOnAll) {
   });
 }
 
-// A refused call does not count. Otherwise the next call of rank 1 would be matched with an earlier
+// A refused call does not count. If it counted, the next call of rank 1 would be matched with an earlier
 // call of the other ranks.
 TEST_P(OffloadEnding, ACallThatOneRankRefusesCanBeMadeAgain) {
   int stream = 0;

@@ -339,8 +339,7 @@ TEST(Offload, TheFirstCallCannotBeMadeInsideACallback) {
     while (code < 0) comm.progress();
     EXPECT_EQ(code, static_cast<int>(Code::invalid_argument));
     EXPECT_TRUE(sum_there(comm, data).ok());
-    // A call that was not made in a callback has opened the session. So a callback may now make
-    // calls that the library carries out.
+    // The call above has opened the session, so a callback may make calls that the library carries out.
     Work work, again = comm.recv(own, comm.rank(), 1);
     std::atomic<bool> issued{false};
     again.then([&](const Status&) {

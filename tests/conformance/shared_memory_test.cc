@@ -121,8 +121,8 @@ TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
 }
 
 // A requested algorithm applies only to the call that requests it. A rank may keep the schedule of
-// its last call for its next call (`Habits`). Whether it does depends on which thread drives, so
-// perhaps only some ranks have kept a schedule.
+// its last call for its next call (`Habits`), depending on the thread that drives. So perhaps only some
+// ranks have kept a schedule.
 TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
   Cluster ranks(GetParam(), {.transport = "shared", .timeout = std::chrono::seconds(20)});
   ranks.run([](Communicator& comm) {
@@ -158,7 +158,7 @@ TEST_P(SharedMemory, AnAlgorithmIsForOneCall) {
 }
 
 // A rank that makes no call also learns of the failure. Its communicator is inactive
-// (`ActiveGroups`) and does not read the board, so the control plane must tell it.
+// (`ActiveGroups`) and does not read the board, so the control plane must tell the rank.
 TEST_P(SharedMemory, ATimeoutNamesAllWhoAreMissingAndTheyLearnOfIt) {
   constexpr int polls_until_rest = 2000;
   Cluster ranks(GetParam(), {.transport = "shared", .control = true});

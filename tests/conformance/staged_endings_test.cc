@@ -45,7 +45,7 @@ class StagedEnding : public testing::TestWithParam<int> {
     return comm.all_reduce(data.buffer(), ReduceOp::sum, options);
   }
   // Runs `body` on all ranks after a first call has opened the sessions. `options` may have a short time
-  // limit for the body's calls. The first call has a longer one, since the machine may be busy.
+  // limit for the body's calls. The first call has a longer limit, since the machine may be busy.
   void run_open(const ClusterOptions& options, const std::function<void(Communicator&)>& body) {
     Cluster ranks(GetParam(), options);
     ranks.run([&](Communicator& comm) {
@@ -53,7 +53,7 @@ class StagedEnding : public testing::TestWithParam<int> {
         const Array data(comm.rank() % 2, {1});
         sum(comm, data, {.timeout = std::chrono::seconds(120)}).wait();
       } catch (...) {
-        together_.arrive_and_drop();  // the other ranks must not wait for this one
+        together_.arrive_and_drop();  // the other ranks must not wait for this rank
         throw;
       }
       together_.arrive_and_wait();
@@ -172,7 +172,8 @@ TEST_P(StagedEnding, AStreamDoesNotWaitForAnAbortedCall) {
   });
 }
 
-// The fake holds the copies back, as if they waited for the stream in a queue of the device.
+// The fake holds the copies back, as if the copies stood behind the waiting stream in a queue of the
+// device.
 TEST_P(StagedEnding, AStreamDoesNotWaitForEverForTheCopiesOfAnAbortedCall) {
   run_open(options(), [&](Communicator& comm) {
     const Array data(comm.rank() % 2, std::vector<float>(100, 1));
@@ -247,7 +248,7 @@ TEST_P(StagedEndingOfMany, AnotherDeviceIsAnInvalidArgument) {
   });
 }
 
-// Refused calls do not count. Otherwise the next call of this rank would be matched with an earlier
+// Refused calls do not count. If they counted, the next call of this rank would be matched with an earlier
 // call of the other ranks.
 TEST_P(StagedEndingOfMany, ACallThatOneRankRefusesCanBeMadeAgain) {
   run_open(options(), [](Communicator& comm) {

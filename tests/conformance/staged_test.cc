@@ -50,7 +50,7 @@ Work sum_there(Communicator& comm, const DeviceArray<float>& data, const CallOpt
   return comm.all_reduce(data.buffer(), ReduceOp::sum, options);
 }
 
-// Makes the stream of a device wait for as long as `flag` is false.
+// Makes the stream wait while `flag` is false.
 void block(const cuda::Stream& stream, std::atomic<bool>& flag) {
   const auto wait = [](void* until) {
     while (!*static_cast<std::atomic<bool>*>(until)) std::this_thread::yield();
@@ -162,8 +162,8 @@ TEST_P(Staged, ACallFollowsItsStreamAndAStreamWaitsForTheCall) {
 }
 
 // The default stream has the handle CU_STREAM_LEGACY. A device has only one such stream. So each rank needs
-// its own device in this test: on a shared device, the call of one rank would wait for the call of the other
-// rank.
+// its own device in this test. On a shared device, the call of one rank would wait for the call of the
+// other rank.
 TEST(StagedStreams, ACallFollowsTheDefaultStream) {
   fake_cuda_reset(2);
   Cluster ranks(2, {.offloads = staged_offloads(64)});

@@ -124,8 +124,8 @@ TEST(StoreStrangers, WhoWaitForALotAreBounded) {
   EXPECT_TRUE(rank->set("k", std::string(std::size_t{1} << 20, 'v'), ample()).ok());
 }
 
-// A client makes its first request when it connects. So if the client is idle after that, the
-// server does not drop it as a stranger.
+// A client makes its first request when it connects. So the server does not treat a client that is idle
+// afterwards as a stranger.
 TEST(StoreStrangers, AClientThatTakesItsTimeIsNone) {
   tcp::StoreServerOptions options;
   options.greeting_timeout = seconds(3);

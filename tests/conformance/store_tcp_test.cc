@@ -363,8 +363,8 @@ TEST(TcpStore, MemoryIsCapped) {
 TEST(TcpStore, SurvivesRunningOutOfDescriptors) {
   const auto server = serve();
   const auto client = client_of(*server);
-  // UBSan opens descriptors when it checks a type for the first time. These two calls make it open
-  // them now.
+  // UBSan opens descriptors when it checks a type for the first time. The next two calls make UBSan open
+  // them before the limit is lowered.
   ASSERT_TRUE(client->set("k", "u", ample()).ok());
   // The client holds a key, as a rank does. A server without free descriptors closes idle clients
   // that hold no key.

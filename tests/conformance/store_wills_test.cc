@@ -1,4 +1,5 @@
-// Tests that a TCP store removes the keys and carries out the wills of clients whose connection has ended.
+// Tests what a TCP store does when a client's connection ends. The store removes the keys that the client
+// held, and carries out the client's will (keys that the store sets at that moment).
 #include <array>
 #include <atomic>
 #include <chrono>

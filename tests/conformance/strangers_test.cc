@@ -1,5 +1,5 @@
-// Tests that processes outside the job do not disturb the job. The tests run at every kind of port:
-// the ports of tcp, shared memory, the control plane, the store and the launcher.
+// Tests that processes outside the job do not disturb the job. The tests run at every kind of port
+// (`all_kinds_of_port`).
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -149,8 +149,8 @@ TEST_P(PortStrangers, OfOneAddressDisplaceThemselvesOnly) {
   port->expect_service();
 }
 
-// A slow rank has started the handshake when many strangers connect from the rank's host. They must
-// not displace the rank.
+// A slow rank has started the handshake when many strangers connect from the rank's host. These strangers
+// must not displace the rank.
 TEST_P(PortStrangers, WhoAreSilentDisplaceNoRankOfTheirHostThatHasBegun) {
   const auto port = open("secret");
   Caller slow(*port);

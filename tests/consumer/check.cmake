@@ -1,7 +1,7 @@
 # Builds and runs programs in a fresh folder. MODE says how they get tutti:
 #   installed     project/ by find_package, from an install that was moved to another folder
 #   pkg_config    the C example by pkg-config, from such an install
-#   subdirectory  project/ by add_subdirectory; only configured, since the build of this test compiles the same sources
+#   subdirectory  project/ by add_subdirectory; only configured, since tutti's own build compiles the same sources
 cmake_minimum_required(VERSION 3.23)
 
 function(run)

@@ -67,7 +67,7 @@ std::string ContainerHosts::service_reports() const {
   return reports;
 }
 
-// These variables turn BuildKit off, since it would need Docker's own service.
+// The variables turn BuildKit off, since BuildKit would need Docker's own service.
 Process::Environment ContainerHosts::service(int host) const {
   return {
       {"DOCKER_HOST", "unix://" + socket(host)}, {"DOCKER_CONFIG", folder_.path()}, {"DOCKER_BUILDKIT", "0"}};

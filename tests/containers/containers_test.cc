@@ -52,15 +52,16 @@ class Containers : public testing::Test {
     EXPECT_EQ(client.wait(), 0) << client.report();
     return client.out();
   }
-  // Starts a rank of a world of two. If a test expects a failure, the options must not contain --rm: older
-  // versions of podman lose the exit status when they remove the container, so the status would always be 0.
+  // Starts a rank of a world of two. If a test expects a failure, the options must not contain --rm. With
+  // --rm, older versions of podman lose the exit status, which is then always 0.
   Process& start(int host, int rank, const Words& options, const std::string& program,
                  const std::string& url) {
     return docker(host, Words{"run"} + options +
                             Words{"tutti", program, "--rank", std::to_string(rank), "--world-size", "2",
                                   "--init-method", url, "--backend", "tutti"});
   }
-  // Waits until the container runs whose id `client` writes to `id_file`, on host 0. Returns the id.
+  // Waits until the container of `client` runs. `client` is a `docker run` on host 0, which writes the
+  // container's id to `id_file`. Returns this id.
   std::string id_when_running(Process& client, const std::string& id_file) {
     std::string id;
     for (std::string running; running != "true\n";) {
@@ -256,7 +257,8 @@ TEST_F(Containers, TellWhichSecretTheyCannotRead) {
   EXPECT_THAT(client.err(), HasSubstr("Permission denied"));
 }
 
-// A container without an init process would ignore SIGTERM until `docker stop` kills it. The images have one.
+// A container without an init process would ignore SIGTERM until `docker stop` kills it. The images have an
+// init process.
 TEST_F(Containers, EndAtOnceWhenTheyAreStopped) {
   output(0, {"run", "-d", "--name=waiting", "--net=host", "tutti", "01_hello", "--rank", "0", "--world-size",
              "2", "--init-method", "tcp://127.0.0.1:29500"});

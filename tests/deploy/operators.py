@@ -139,8 +139,7 @@ def mpijob_v2beta1(cluster):
 
 
 def trainjob(cluster):
-    """Imitates Kubeflow Trainer 2. The pods are those of a JobSet, with the name of the
-    TrainJob."""
+    """Imitates Kubeflow Trainer 2. The pods are those of a JobSet that has the TrainJob's name."""
     job, runtime = (manifest("trainjob.yaml", kind) for kind in ("TrainJob", "TrainingRuntime"))
     name, trainer = job["metadata"]["name"], job["spec"]["trainer"]
     assert job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]

@@ -26,7 +26,7 @@ std::string named(const char* variable, const char* otherwise) {
 std::string cuda_library() { return named("TEST_CUDA_LIBRARY", TUTTI_FAKE_CUDA); }
 
 // LeakSanitizer stops all threads when a rank exits, and may crash while threads of the fakes are
-// ending. So it is off here. conformance_nccl and conformance_staged look for leaks.
+// ending. So LeakSanitizer is off here. conformance_nccl and conformance_staged look for leaks.
 FaultWorld::Options with(const std::string& library) {
   return {.transport = library == "nccl" ? "nccl,tcp" : "tcp",
           .program = "device_rank",

@@ -29,7 +29,7 @@ struct Job {
       : Job(world_size, std::move(variables), world_size) {}
 
   Process& operator[](int rank) { return *ranks[static_cast<std::size_t>(rank)]; }
-  // Starts one more rank. `changes` are additional variables of this rank.
+  // Starts one more rank. `changes` add or replace variables of this rank.
   Process& start(int rank, const Process::Environment& changes = {});
   bool are_ready();
   // Tells the ranks to end, and expects that all ranks end without an error.

@@ -158,9 +158,8 @@ TEST(MeetingBehindAFirewall, ThatRefusesOneDirectionIsNoHindrance) {
   });
 }
 
-// One rank is stopped after all ranks have arrived, but before all have finished meeting. The other
-// ranks end within their time limit, plus a little time in which they tell each other of the
-// failure.
+// One rank is stopped after it has arrived, but before all ranks have finished meeting. The other ranks end
+// within their time limit, plus a little time in which they tell each other of the failure.
 TEST(MeetingWithAStoppedRank, KeepsTheLimit) {
   for (const int victim : {0, 1}) {
     FaultWorld world(3, {"idle"}, {.more = {{"TUTTI_INIT_TIMEOUT", "4s"}, {"TUTTI_LOG_LEVEL", "debug"}}});

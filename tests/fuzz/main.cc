@@ -1,6 +1,6 @@
 // Runs a fuzz target on the inputs of a corpus, and on prefixes of each input, since data from outside may
 // end anywhere. Each file is one input. The exception is `found`, which has one input on each line, in
-// hexadecimal digits. Builds for libFuzzer use its main() instead of this one.
+// hexadecimal digits. Builds for libFuzzer use the main() of libFuzzer.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

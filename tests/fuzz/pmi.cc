@@ -1,6 +1,6 @@
-// Fuzzes the answers of a launcher that serves PMI-1, and the session in its answers. The first
-// byte chooses whether the rank announces a session or reads it. Each line of the rest is the
-// answer to one request.
+// Fuzzes the answers of a launcher that serves PMI-1, and the session that the answers contain. The first
+// byte chooses whether the rank announces a session or reads it. Each line of the rest is the answer to one
+// request.
 #include <chrono>
 #include <string>
 

@@ -218,7 +218,8 @@ def machine():
 
 
 def evaluate(comparison):
-    """Returns rows of the table. Differences and ratios are medians over the rounds, each within one round."""
+    """Returns rows of the table. A difference or ratio compares two times of the same round. The table has
+    the medians over all rounds."""
     us = dict(comparison["us"])
     ours = us.pop("tutti")
     if comparison["what"] == "staged":

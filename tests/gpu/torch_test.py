@@ -92,8 +92,8 @@ def test_futures(run):
 
 
 def drops(rank, size, put):
-    """Tests tensors that the program drops during an operation. Other tensors are made in the
-    meantime, and must not get their memory."""
+    """Tests tensors that the program drops during an operation. Other tensors are made in the meantime, and
+    must not get the memory of the dropped tensors."""
     for _ in range(100):
         dist.all_reduce(torch.ones(100_000, device="cuda"), async_op=True)
         torch.full((100_000,), -1.0, device="cuda")

@@ -19,7 +19,7 @@ struct Function {
 };
 
 // Returns the functions that a file defines, in order. The search looks only at braces and the text before
-// them, so it relies on clang-format's layout: a space before the brace of a body, and no space before the
+// them. So it relies on clang-format's layout: a space before the brace of a body, and no space before the
 // brace of an initialiser.
 std::vector<Function> functions_of(const SourceFile& file);
 

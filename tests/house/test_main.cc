@@ -9,7 +9,7 @@
 
 namespace {
 
-// ctest interprets this exit code as "skipped" (SKIP_RETURN_CODE in tests/cmake/tutti_test.cmake).
+// ctest interprets this exit code as "skipped" (TUTTI_TEST_SKIP_CODE in tests/cmake/tutti_test.cmake).
 constexpr int skip_exit_code = 77;
 
 std::string one_line(const char* text) {

@@ -83,7 +83,7 @@ TEST(Training, TooLittleTrainingIsAFailure) {
   EXPECT_THAT(process.out(), HasSubstr("less than 95 %"));
 }
 
-// Whichever rank dies, the survivors continue and end with equal weights.
+// The survivors continue and end with equal weights, whichever rank dies.
 TEST(Survive, AnyRankMayDie) {
   for (const int victim : {0, 2, 3}) {
     const std::string url = tcp_url(unused_port());

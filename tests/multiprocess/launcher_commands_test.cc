@@ -7,7 +7,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Tests every command of `tutti` except `run`, including the output.
+// Tests `tutti bench`, `tutti info` and `tutti explain`, including their output.
 namespace tutti::launcher_test {
 namespace {
 

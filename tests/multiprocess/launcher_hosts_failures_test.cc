@@ -24,7 +24,7 @@ using testing::Not;
 const std::string wait_for_long = "echo rank $RANK waits; exec sleep 1000";
 
 // Returns how often to repeat a test whose result may depend on chance. The number is only two unless
-// TEST_ALL is set, since several of these tests wait for the end of a lease.
+// TEST_ALL is set, since several of these tests wait until a silent host counts as lost.
 int repetitions() { return std::getenv("TEST_ALL") != nullptr ? 20 : 2; }
 
 class LauncherHostsFailures : public JobOverHosts {

@@ -106,7 +106,8 @@ TEST_F(LauncherHosts, LogsArriveInOneTree) {
   EXPECT_EQ(content(folder_ / "logs/1/rank.1/stderr"), "trouble\n");
 }
 
-// The output is longer than the credit of a host, and arrives completely.
+// The output is longer than a host's credit (the bytes that an agent may send before the launcher allows
+// more), and arrives completely.
 TEST_F(LauncherHosts, LongOutputArrivesWhole) {
   Process job = launch_shell({"-H", list(1)}, "seq 1 400000");
   EXPECT_EQ(job.wait(), 0) << job.err();

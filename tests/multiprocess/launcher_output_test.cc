@@ -8,7 +8,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Tests to which streams and files the launcher writes the output of its ranks.
+// Tests where the launcher writes the output of its ranks: to which streams and files.
 namespace tutti::launcher_test {
 namespace {
 
@@ -115,8 +115,8 @@ TEST(LauncherOutput, MuchOfItIsComplete) {
 }
 
 TEST(LauncherOutput, LongLinesAreNotMixed) {
-  // Each line is too long for a single write to a pipe. But it is short enough for the launcher to
-  // hold it back until it is complete.
+  // Each line is too long for a single write to a pipe. But the launcher can hold each line back until the
+  // line is complete.
   const Ended result =
       run_shell({"-n", "4"}, "for i in 1 2 3; do head -c 50000 /dev/zero | tr '\\0' $RANK; echo; done");
   const auto lines = lines_of(result.out);

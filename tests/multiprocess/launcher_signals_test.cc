@@ -8,7 +8,7 @@
 
 #include "tests/multiprocess/launcher_process.h"
 
-// Tests signals to the launcher. However the launcher ends, no process may remain.
+// Tests signals to the launcher. No process may remain, however the launcher ends.
 namespace tutti::launcher_test {
 namespace {
 

@@ -14,7 +14,7 @@ class Clocks {
  public:
   explicit Clocks(std::size_t ranks);
 
-  // Returns the number of the span that `rank` is in now. A span is the time between two signals of a rank.
+  // Returns the number of the current span of `rank`. A span is the time between two signals of a rank.
   std::uint32_t now(std::size_t rank) const { return known_[rank][rank]; }
   std::uint32_t signals(std::size_t rank) const { return static_cast<std::uint32_t>(given_[rank].size()); }
   void signal(std::size_t rank);

@@ -26,7 +26,8 @@ class Memory {
  public:
   Memory(const ScheduleCase& test, const Schedule& schedule, int rank, Expressions& expressions);
 
-  // Returns the cells of a slice, whoever owns it. Returns nothing if the slice exceeds its buffer.
+  // Returns the cells of a slice, whichever rank owns the slice. Returns nothing if the slice exceeds its
+  // buffer.
   std::optional<Range> range(const Slice& slice) const;
 
   Expressions::Id& operator[](std::size_t cell) { return cells_[cell]; }
@@ -57,8 +58,8 @@ Expressions::Id value_of(const Step& step, Expressions::Id left, Expressions::Id
 std::string fault(Expressions::Id value, std::size_t element);
 
 // Checks one rank's schedule without the schedules of the other ranks. Returns an error text, or an
-// empty text. It finds slices that exceed their buffers or partly overlap. It also finds
-// conflicting steps without a dependency between them.
+// empty text. The check finds slices that exceed their buffers or partly overlap. It also finds conflicting
+// steps without a dependency between them.
 std::string check_structure(const Schedule& schedule, const Memory& memory, int rank);
 
 }  // namespace tutti::test

@@ -5,7 +5,7 @@ namespace {
 
 using Id = Expressions::Id;
 
-// `Results` computes the output that one rank must have.
+// `Results` checks the output of one rank.
 class Results {
  public:
   Results(const ScheduleCase& test, Memory& memory, Expressions& expressions, bool rank_order, int rank)

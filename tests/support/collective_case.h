@@ -13,8 +13,8 @@
 namespace tutti::test {
 
 // A `CollectiveCase` is one collective with known inputs and a known answer. Every input element is a small
-// whole number, so every type holds every intermediate result exactly, and the answer does not depend on the
-// order of operations.
+// whole number. So every type holds every intermediate result exactly, and the answer does not depend on
+// the order of operations.
 struct CollectiveCase {
   CollectiveKind kind = CollectiveKind::all_reduce;
   DataType type = DataType::float32;

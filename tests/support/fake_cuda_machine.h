@@ -65,12 +65,12 @@ class FakeMachine {
   // end.
   static FakeMachine& the();
 
-  // Most functions of the driver call `enter` first. It returns ok, or the error that the function must
-  // return at once.
+  // Most functions of the driver call `enter` first. `enter` returns success, or the error that the
+  // function must return at once.
   cuda::Outcome enter(const char* function);
   // Functions that may be forbidden during a capture also call `forbid_in_captures`. The capture modes of the
-  // calling thread and of a captured stream decide whether the call is forbidden. If it is, this function
-  // invalidates the capture and returns an error.
+  // calling thread and of a captured stream decide whether the call is forbidden. For a forbidden call,
+  // this function invalidates the capture and returns an error.
   cuda::Outcome forbid_in_captures();
   // Returns the context that is current to the calling thread, or null.
   static CUctx_st* current();

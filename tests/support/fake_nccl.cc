@@ -52,7 +52,7 @@ struct Group {
 };
 thread_local Group group;
 
-// Returns success if the communicator may be used by the calling thread now.
+// Returns success if the calling thread may use the communicator.
 Outcome check(ncclComm& comm) {
   int device = -1;
   const bool current = cuCtxGetDevice(&device) == tutti::cuda::success && device == comm.device;

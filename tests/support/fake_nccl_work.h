@@ -34,7 +34,7 @@ struct ncclComm {
   bool initialized = false;
   bool finalized = false;
   bool blocking = false;  // the communicator is never in progress
-  // Queries until the communicator is no longer in progress.
+  // The number of queries for which the communicator stays in progress.
   int queries_left = 0;
   // The work that is launched when `queries_left` is 0; null if no work waits.
   std::shared_ptr<tutti::test::FakeWork> waiting;

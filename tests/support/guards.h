@@ -15,7 +15,7 @@ inline security::SharedCredentials holder_of(const std::string& token) {
   return security::Credentials::create(settings).take();
 }
 
-// Advances the guard until it has finished, but for at most half a minute.
+// Advances the guard until it has finished. Gives up if the socket is not ready for half a minute.
 inline Status pass(security::Guard& guard, int socket) {
   using State = security::Guard::State;
   for (;;) {

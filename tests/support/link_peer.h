@@ -13,7 +13,8 @@
 namespace tutti::test {
 
 // A `LinkPeer` imitates one end of the link between the launcher and an agent. Its calls block. It sends no
-// signs of life, so the other end treats it as lost if the test sends nothing for the length of the lease.
+// signs of life, so the other end treats it as lost if the test sends nothing for the time
+// `LinkOptions::lease`.
 class LinkPeer {
  public:
   LinkPeer() = default;

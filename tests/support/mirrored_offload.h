@@ -13,8 +13,9 @@
 namespace tutti::test {
 
 // A `MirroredOffload` lets an offload for device memory carry out calls on host memory. So all tests of
-// collectives can also test such an offload. It copies the elements of each call to the fake CUDA's device
-// memory (fake_cuda.h), passes the call on, and copies the result back before it reports the call.
+// collectives can also test such an offload. A `MirroredOffload` copies the elements of each call to device
+// memory of the fake CUDA (fake_cuda.h), and passes the call on. It copies the result back before it
+// reports the call.
 class MirroredOffload final : public Offload {
  public:
   // All calls of this rank use the device with number `device`.

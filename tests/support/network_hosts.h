@@ -32,7 +32,7 @@ class NetworkHosts {
   std::vector<pid_t> pids_in(int host) const;
 
   // `cut` disconnects a host from the others, as if its cables had been pulled. `mend` connects it
-  // again. Packets that are sent in the meantime are lost. Both throw std::runtime_error if the
+  // again. Packets that are sent in the meantime are lost. Both functions throw std::runtime_error if the
   // kernel refuses.
   void cut(int host) const { set_links(host, "down"); }
   void mend(int host) const { set_links(host, "up"); }

@@ -21,8 +21,7 @@ DOMAIN = "default.svc.cluster.local"
 DEADLINE_SECONDS = 300
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# This program is the first process of the process ids' namespace that all pods share. It collects orphans
-# that have ended.
+# All pods share one PID namespace. This program is its first process, and collects orphans that have ended.
 FIRST_PROCESS = """
 import signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)

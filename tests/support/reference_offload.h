@@ -40,8 +40,8 @@ class ReferenceMeeting {
   explicit ReferenceMeeting(std::size_t size) : size_(size) {}
   using Round = std::vector<RankInput>;  // by rank
   // Adds one rank's input to call number `call`, and waits for the other ranks. Returns the inputs
-  // of all ranks if their calls match. If the calls do not match or a rank is missing, it waits
-  // until `gives_up` is true, and then returns null.
+  // of all ranks if their calls match. If the calls do not match or a rank is missing, `join` waits until
+  // `gives_up` is true, and then returns null.
   std::shared_ptr<const Round> join(std::uint64_t call, int rank, RankInput mine,
                                     const std::atomic<bool>& gives_up);
   // Makes the ranks that wait in `join` check `gives_up` again.

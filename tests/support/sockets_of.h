@@ -28,8 +28,7 @@ class LoopbackSocket {
   void say(const std::string& text);
   // Resets the connection, as a port scan does.
   void reset();
-  // Waits for the other side to close the connection. Returns false if that takes more than half a
-  // minute.
+  // Waits for the other side to close the connection. Returns false if nothing happens for half a minute.
   bool is_dropped();
 
  private:

@@ -15,7 +15,7 @@ namespace tutti::test {
 // call. Tests may change `Weather` at any time.
 struct Weather {
   std::atomic<int> delay_us{0};   // the delay of every piece
-  std::atomic<int> jitter_us{0};  // the largest additional delay, which is random for each piece
+  std::atomic<int> jitter_us{0};  // the largest additional delay, which varies from piece to piece
   // One of every `loss` pieces is lost and sent again. TCP needs 200 ms to send a lost piece again,
   // so the proxy pauses that long. Zero means no loss.
   std::atomic<int> loss{0};

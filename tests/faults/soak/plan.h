@@ -7,7 +7,8 @@
 
 #include "tests/support/collective_case.h"
 
-// This file describes the plan of a soak, which is drawn from the seed before any process starts.
+// This file describes the plan of a soak (random collectives with random faults). The plan is drawn from
+// the seed before any process starts.
 namespace tutti::soak {
 
 struct Step {

@@ -95,7 +95,7 @@ void Player::play(const Round& round) {
 }
 
 // `play` calls this function in a second thread. If the fault is `late`, `delay` or `disagree`, `play` waits
-// for that thread before it runs the step. Otherwise it continues at once.
+// for that thread before it runs the step. With any other fault, `play` continues at once.
 void Player::come_to(const Fault& fault) {
   std::this_thread::sleep_for(microseconds(fault.microseconds));
   switch (fault.kind) {

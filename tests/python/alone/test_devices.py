@@ -4,7 +4,7 @@ import os
 
 from worlds import finish, start_world
 
-# `values(memory)` returns the memory as floats that the host can access.
+# `values(memory)` returns the memory as bytes that the host can access.
 BEGIN = """
 import ctypes, gc, os, sys, tutti
 comm = tutti.init()

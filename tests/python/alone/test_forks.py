@@ -1,5 +1,5 @@
-"""Tests children that a rank forks. However a child ends, it never says goodbye for the rank, and
-the rank continues."""
+"""Tests children that a rank forks. A child never says goodbye for the rank, however the child ends. The
+rank continues."""
 
 import pytest
 from worlds import finish, start_world
