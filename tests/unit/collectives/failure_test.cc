@@ -18,7 +18,7 @@ class Witness : public Failure::Actor {
   }
   void end_operations(const Status&) override {
     ++ended;
-    failure.act();  // an operation that ends may call this
+    failure.act();  // the end of an operation may lead to such a nested call
   }
   bool others_may_know() const override { return listens; }
 

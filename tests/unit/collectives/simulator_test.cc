@@ -213,8 +213,7 @@ TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   }
 }
 
-// docs/scaling.md uses these closed forms where a simulation would take too long, because there are too many
-// ranks.
+// docs/scaling.md uses the closed forms for numbers of ranks that are too large for a simulation.
 TEST(Simulator, ClosedFormsOfHundredsOfRanksAreWithinAFactorOfTwo) {
   constexpr double factor = 2.0;
   const Selector selector = Selector::create(CostModel{}, "").take();

@@ -17,7 +17,7 @@ namespace tutti {
 
 inline constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
 
-// A `TestSend` owns its memory and records how it ended.
+// `TestSend` and `TestRecv` own their memory and record how they ended.
 struct TestSend : SendOp {
   std::vector<std::byte> memory;
   int completions = 0;
