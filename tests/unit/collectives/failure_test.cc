@@ -18,7 +18,7 @@ class Witness : public Failure::Actor {
   }
   void end_operations(const Status&) override {
     ++ended;
-    failure.act();  // the end of an operation may lead to such a nested call
+    failure.act();  // an operation may call `act` when it ends
   }
   bool others_may_know() const override { return listens; }
 
