@@ -72,7 +72,7 @@ TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
         if (!algorithm.applies(p) || algorithm.kind == CollectiveKind::all_to_all_v) continue;
         const bool counted =
             algorithm.kind == CollectiveKind::gather_v || algorithm.kind == CollectiveKind::scatter_v;
-        if (counted) continue;  // such a kind has one algorithm, and so no estimate
+        if (counted) continue;  // such a kind has one algorithm, so its estimate is unused
         const std::vector<std::uint64_t> counts(static_cast<std::size_t>(size), count);
         p.input_counts = p.output_counts = counts;
         std::vector<Tuning> tunings = {{2, 0, 8}};
