@@ -20,8 +20,8 @@ inline constexpr int exit_not_found = 127;
 inline constexpr int exit_signal_base = 128;
 
 // Parses the arguments into the variables that are bound to `app`. It prints the help if the user
-// asked for it, or an error if the arguments are wrong. In both cases it returns the exit status.
-// Otherwise it returns nothing.
+// asked for it, or an error if the arguments are wrong. In both cases it returns the exit status. In
+// all other cases it returns nothing.
 std::optional<int> parse(CLI::App& app, const Arguments& arguments);
 
 // Adds an option with a value of type `Value`, which `convert` makes from the text. `convert`

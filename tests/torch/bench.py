@@ -26,7 +26,7 @@ SMALL = 8
 
 
 def sizes(largest):
-    """Yields 4, 8, 64, 512, ... bytes."""
+    """Yields 4, 8, 64, 512, ... bytes, and finally `largest`."""
     size = 4
     while size <= largest:
         yield size

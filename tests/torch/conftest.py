@@ -1,5 +1,5 @@
-"""Lets the tests of this folder import shared test code, gives them a cluster, and reports to
-`./dev test`."""
+"""Lets the tests of this folder import shared test code, gives them the fixture `cluster`, and reports
+their results to `./dev test`."""
 import sys
 from pathlib import Path
 

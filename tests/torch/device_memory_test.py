@@ -1,9 +1,9 @@
-"""Tests that torch's allocator never reuses the memory of CUDA tensors that an operation still needs, over a fake of CUDA.
+"""Tests, over a fake of CUDA, that torch's allocator never reuses memory that an operation still needs.
 
-Torch's allocator reuses a tensor's memory only after the work in the stream in which the tensor was
-allocated, and in the streams that `record_stream` has named. The fake's allocator works in the same way. In
-these tests, one of two streams is busy, and the program drops a tensor that was allocated in the other stream.
-The allocator would free this tensor's memory at once if tutti did not keep the memory in use.
+Torch's allocator waits for two kinds of streams before it reuses a tensor's memory: the stream in which the
+tensor was allocated, and the streams that were given to `record_stream`. The fake's allocator works in the
+same way. In these tests, one of two streams is busy, and the program drops a tensor that was allocated in
+the other stream. The allocator would free this tensor's memory at once if tutti did not keep the memory in use.
 """
 import gc
 import time
@@ -46,7 +46,7 @@ def copies_results(name, rank):
 
 
 def maker(rank):
-    """Returns a function that allocates COUNT elements, or a multiple of that, in the default stream."""
+    """Returns a function that allocates `times` times COUNT elements in the default stream."""
     def new(times=1):
         with in_stream(rank, 0):
             return torch.empty(COUNT * times, device=f"cuda:{rank}")
@@ -54,7 +54,7 @@ def maker(rank):
 
 
 def expect_in_use(least):
-    """Gives the device time to free memory, and checks that at least this many bytes remain in use."""
+    """Gives the device time to free memory, and checks that at least `least` bytes remain in use."""
     gc.collect()
     for _ in range(20):
         time.sleep(0.01)

@@ -14,8 +14,8 @@ def batch(step):
 
 
 def train(model, part, put=lambda tensor: tensor):
-    """Trains with the batch of each step. `part` selects this rank's part of the batch. Returns the
-    weights."""
+    """Trains the model on a few batches, and returns its weights. `part` selects this rank's part of a
+    batch."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in range(5):
         inputs, targets = (put(part(tensor)) for tensor in batch(step))

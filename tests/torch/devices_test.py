@@ -1,7 +1,7 @@
 """Tests operations on CUDA tensors, over a fake of CUDA.
 
-`held` shows that the host does not wait: all calls inside it must return while the device is still
-busy. So tests must not copy between host and device there.
+All calls inside a `held` block must return while the device is still busy. This shows that the host does
+not wait. So tests must not copy between host and device inside such a block.
 """
 import atexit
 import gc
@@ -33,7 +33,7 @@ def follows(rank, size, put):
     with held(rank):
         tensor.fill_(rank + 1)
         work = dist.all_reduce(tensor, async_op=True)
-        # This call begins only after the work that the stream already has.
+        # The device starts this operation only after the work that is already in the stream.
         gathering = dist.all_gather(parts, tensor, async_op=True)
         with other_stream(rank) as other:
             work.wait()
@@ -117,8 +117,8 @@ def test_futures():
 
 
 def drops(rank, size, put):
-    """Drops tensors while their operations still run. Their memory must not be reused before the
-    operations have ended. The order of the current stream alone would not prevent this.
+    """Drops tensors while operations on them still run. The tensors' memory must not be reused before
+    these operations have ended. The order of the work in the current stream does not ensure this alone.
     """
     dist.all_reduce(put(full(0)))
     dist.barrier()

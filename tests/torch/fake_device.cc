@@ -76,7 +76,7 @@ struct FakeDevice {
   // The streams, indexed by id: first the default stream, then the pool, then all others.
   std::vector<StreamHandle> streams{nullptr};
   int last_of_pool = 0;
-  c10::StreamId freeing = 0;  // this stream frees the memory that streams other than its owner have used
+  c10::StreamId freeing = 0;  // this stream frees memory that was used outside the stream of its allocation
 };
 
 std::mutex devices_mutex;
@@ -422,7 +422,8 @@ void release(std::optional<int> number) {
   }
 }
 
-// Begins and ends the capture of a device's current stream, which must not be the default stream.
+// Begins to capture a device's current stream, which must not be the default stream. `end_capture` ends
+// the capture and drops its graph.
 void begin_capture(int device) {
   const Stream stream = guard().getStream(Device(at::kCUDA, static_cast<DeviceIndex>(device)));
   check(cuStreamBeginCapture_v2(handle_of(stream), 0), "cuStreamBeginCapture");
@@ -435,7 +436,7 @@ void end_capture(int device) {
   check(cuGraphDestroy(graph), "cuGraphDestroy");
 }
 
-// Returns the present content of the memory, and does not wait for streams.
+// Returns the present content of the tensor's memory, without waiting for streams.
 at::Tensor peek(const at::Tensor& tensor) { return seen_by_stream(tensor).clone(); }
 
 c10::StreamId use_stream(int device, c10::StreamId id) {

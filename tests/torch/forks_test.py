@@ -1,5 +1,5 @@
-"""Tests children that a rank forks. However a child ends, it never says goodbye for the rank, and
-the rank continues."""
+"""Tests children that a rank forks. The end of a child never ends the rank's connections, and the rank
+continues."""
 import gc
 import multiprocessing
 import os

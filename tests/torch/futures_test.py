@@ -84,10 +84,10 @@ def test_work_that_nobody_waits_for():
 
 
 def looked_at_while_settled(rank, size):
-    """Tests that two threads do not deadlock. The thread of the futures needs the GIL to drop the
-    last reference to a tensor with a Python object.
+    """Tests that two threads do not deadlock.
 
-    The thread of the test reads the future at the same time, and may hold the GIL.
+    The thread of the futures needs the GIL to drop the last reference to a tensor with a Python object. At
+    the same time, the thread of the test polls the operation, and may hold the GIL.
     """
     for _ in range(1000):
         tensor = torch.ones(100)

@@ -93,8 +93,8 @@ def detail(rank, size):
     dist.all_reduce(tensor)
     objects(rank, size)
     dist.barrier()
-    # torch's debugging wrapper notices the disagreement before the operation starts. In torch 2.1, the
-    # backend notices the disagreement.
+    # torch's debugging wrapper notices before the operation starts that the ranks' counts differ. In
+    # torch 2.1, the backend notices it.
     with pytest.raises(RuntimeError, match="mismatch between collectives|mismatch: rank"):
         dist.all_reduce(torch.ones(3 + rank))
     return tensor[0].item()

@@ -13,6 +13,6 @@ else:
     dist.init_process_group("tutti", init_method=method, rank=int(rank), world_size=int(size))
 tensor = torch.tensor(dist.get_rank() + 1.0)
 dist.all_reduce(tensor)
-# The line is written at once. `print` would write its end separately under torchrun, where Python does not buffer
-# output, and lines of two ranks would mix.
+# Under torchrun, Python does not buffer output. So `print` would write the end of the line separately, and the
+# lines of two ranks would mix. `write` writes the whole line at once.
 sys.stdout.write(f"rank {dist.get_rank()} of {dist.get_world_size()}: {tensor.item()}\n")

@@ -61,7 +61,7 @@ def has_no_end(rank, size, limit):
     options.timeout = limit
     tensor = torch.empty(1)
     receive = dist.irecv(tensor, 1 - rank)
-    time.sleep(0.3)  # long enough for a timeout
+    time.sleep(0.3)  # `receive` would fail here if the limit had overflowed into the past
     total = torch.ones(1)
     dist.group.WORLD.allreduce([total], options).wait(limit)
     dist.group.WORLD.monitored_barrier(limit)

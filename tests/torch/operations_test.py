@@ -214,8 +214,8 @@ def all_types_move(rank, size):
             result = call(dtype, None)
             if result is not None:
                 check(result, expected, what)
-            # Gloo gets no call with a type that it lacks, since some of its ranks would refuse the call while
-            # others would already wait in it. Gloo also lacks all_to_all.
+            # Gloo gets no call with a type that it lacks. Some of its ranks would refuse such a call while others
+            # already wait in the call. Gloo also lacks all_to_all.
             if dtype in INTEGERS + FLOATS and call not in (all_to_all,):
                 try:
                     result = call(dtype, gloo)

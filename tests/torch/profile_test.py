@@ -31,8 +31,8 @@ def transfers_in_a_batch(rank, size):
         work.wait()
 
 
-# Gloo implements these collectives directly. It builds each of its other collectives from several of these,
-# so a profiler records only the parts of a collective that was built in this way.
+# Gloo implements these collectives directly. It builds its other collectives from these, and a profiler
+# records only the parts of such a collective.
 def collectives(rank, size):
     dist.all_reduce(torch.ones(5))
     dist.all_reduce(torch.ones(5), async_op=True).wait()

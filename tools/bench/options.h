@@ -14,6 +14,7 @@
 
 namespace tutti::tools {
 
+// `BenchOptions` holds what the command line of `tutti bench` asks for.
 struct BenchOptions {
   std::vector<const MeasuredInfo*> measured;
   int launch_ranks = 0;  // the number of ranks to start; 0 if this process is itself a rank

@@ -35,7 +35,7 @@ class PlainSegment final : public SharedSegment {
 };
 
 // A `BoardWorld` has the shared executors of a few ranks over one piece of memory. One thread
-// drives all of them, in the order of the test.
+// drives all of them, in the order that the test chooses.
 class BoardWorld {
  public:
   explicit BoardWorld(int size, std::uint64_t window_bytes = 64 * 1024);

@@ -18,7 +18,7 @@ class Witness : public Failure::Actor {
   }
   void end_operations(const Status&) override {
     ++ended;
-    failure.act();  // an operation that ends may call this
+    failure.act();  // an operation may call `act` when it ends
   }
   bool others_may_know() const override { return listens; }
 

@@ -14,7 +14,7 @@ namespace {
 
 class GroupMemoryTest : public testing::Test {
  protected:
-  // Three ranks share an allocation. Returns the handle of `rank`.
+  // Returns the handle of `rank` for an allocation that three ranks share.
   std::shared_ptr<GroupMemory> map(int rank) {
     return std::make_shared<GroupMemory>(std::make_unique<PlainSegment>(memory_, rings_), rank, parts_);
   }

@@ -83,7 +83,7 @@ struct HabitsOfTwo : testing::Test {
     root.form();
     leaf.form();
   }
-  // Carries out a first broadcast. The leaf makes its call before the root makes its call.
+  // Carries out a first broadcast. The leaf (rank 1) makes its call before the root (rank 0).
   void broadcast_once() {
     Work sent, received;
     root.elements = {1, 2};

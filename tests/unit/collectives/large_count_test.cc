@@ -123,9 +123,10 @@ TEST(LargeCounts, StepsStayBoundedForManyRanks) {
   }
 }
 
-// The schedule of an operation through windows has a few rounds, which are repeated as often as
-// needed. Ranks signal values of 64 bits (phases) to each other. A phase holds the operation's number in 40
-// bits, and a count of the operation's signals in the other 24 bits. That count must not overflow.
+// The schedule of an operation through windows (areas of shared memory) has a few rounds, which are repeated
+// as often as needed. Ranks signal values of 64 bits (phases) to each other. A phase holds the operation's
+// number in 40 bits, and a count of the operation's signals in the other 24 bits. That count must not
+// overflow.
 TEST(LargeCounts, SharedSchedulesRepeatThemselves) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const int size : {2, 8, 64}) {

@@ -244,9 +244,8 @@ TEST(SharedChecker, FindsABarrierThatLetsGoEarly) {
   for (std::size_t n = 0; n < 2; ++n) {
     auto broken = right;
     ASSERT_TRUE(remove(broken[1], StepKind::await, n));
-    // Rank 1 no longer awaits one of the other two ranks. The check tries only one order of events.
-    // In other orders, rank 1 may learn of that rank indirectly, through the third rank, and the
-    // checker finds no error.
+    // Rank 1 lacks its wait for one of the other two ranks. In some orders of events, rank 1 learns of
+    // that rank through the third rank, and the checker finds no error. So the check tries only one order.
     EXPECT_THAT(check_shared_schedules(broken, test, false, 1), HasSubstr("without having heard"));
   }
 }

@@ -16,7 +16,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Kind = CollectiveKind;
 
-// These are counts of elements.
+// These are counts of elements. Short data moves through slots, longer data through pages, and the longest
+// data through windows, in rounds (see `Board`).
 constexpr std::uint64_t in_pages = 2'000;      // too large for a slot
 constexpr std::uint64_t in_windows = 6'000;    // too large for a page
 constexpr std::uint64_t many_rounds = 60'000;  // takes more rounds than a window has areas
@@ -328,7 +329,8 @@ TEST(SharedExecutor, ACorruptBoardDoesNoHarm) {
       for (std::byte& byte : world.memory().first(world.memory().size() - 3 * 64 * 1024)) {
         byte = static_cast<std::byte>(random());
       }
-      // The phases that are written here look valid, so the rank reads the data next to them.
+      // The phases (progress marks) that are written here look valid, so the rank reads the data next to
+      // them.
       for (int rank = 1; rank < 3; ++rank) {
         for (int number = 1; number <= numbers; ++number) {
           board.slot(rank, static_cast<std::uint64_t>(number))

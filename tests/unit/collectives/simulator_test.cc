@@ -72,7 +72,7 @@ TEST(Simulator, ClosedFormsAreWithinAFactorOfTwo) {
         if (!algorithm.applies(p) || algorithm.kind == CollectiveKind::all_to_all_v) continue;
         const bool counted =
             algorithm.kind == CollectiveKind::gather_v || algorithm.kind == CollectiveKind::scatter_v;
-        if (counted) continue;  // there is no estimate, since there is only one choice
+        if (counted) continue;  // such a kind has one algorithm, so its estimate is unused
         const std::vector<std::uint64_t> counts(static_cast<std::size_t>(size), count);
         p.input_counts = p.output_counts = counts;
         std::vector<Tuning> tunings = {{2, 0, 8}};
@@ -213,8 +213,7 @@ TEST(Simulator, ClosedFormsOfSeveralHostsAreWithinAFactor) {
   }
 }
 
-// docs/scaling.md uses these closed forms where a simulation would take too long, because there are too many
-// ranks.
+// docs/scaling.md uses the closed forms for numbers of ranks that are too large for a simulation.
 TEST(Simulator, ClosedFormsOfHundredsOfRanksAreWithinAFactorOfTwo) {
   constexpr double factor = 2.0;
   const Selector selector = Selector::create(CostModel{}, "").take();

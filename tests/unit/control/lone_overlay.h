@@ -39,14 +39,14 @@ class LoneOverlay {
   std::unique_ptr<Overlay> overlay;
 };
 
-// An attempt of an overlay to connect, and the test's end of that connection.
+// An `Attempt` is an overlay's attempt to connect, with the test's end of that connection.
 struct Attempt {
   SocketAddress address;
   Descriptor end;
 };
 
-// Returns a function for `OverlayOptions::connect`, which adds each attempt to `attempts`. Unless `error` is
-// 0, the overlay learns that its attempt has failed with that error.
+// Returns a function for `OverlayOptions::connect`, which adds each attempt to `attempts`. If `error` is not
+// 0, each attempt fails with that error.
 inline auto connect_to_test(std::vector<Attempt>& attempts, int error = 0) {
   return [&attempts, error](const SocketAddress& address, security::Guard guard) {
     int both[2];

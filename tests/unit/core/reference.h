@@ -19,7 +19,7 @@ struct Format {
   bool infinity;
 
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-  unsigned largest_code() const {  // the largest code of a finite number
+  unsigned largest_code() const {  // the largest code (bit pattern) of a finite number
     const unsigned all = (1u << (exponent_bits + mantissa_bits)) - 1;
     return infinity ? all - (1u << mantissa_bits) : all - 1;
   }
@@ -69,7 +69,7 @@ inline unsigned encode(Format format, double value) {
   const int smallest = 1 - format.bias();
   const int unit = std::max(exponent - 1, smallest) - format.mantissa_bits;  // exponent of the last place
   const double rounded = std::nearbyint(std::ldexp(size, -unit));            // ties to even
-  // Codes are consecutive integers, even across powers of two.
+  // Consecutive numbers have consecutive codes, even across powers of two.
   const int field = unit + format.mantissa_bits - smallest;
   const double code = rounded + std::ldexp(static_cast<double>(field), format.mantissa_bits);
   return sign | (code > format.largest_code() ? too_large : static_cast<unsigned>(code));

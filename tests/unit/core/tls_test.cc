@@ -1,4 +1,4 @@
-// Tests guards that encrypt.
+// Tests guards that encrypt their connection.
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -350,7 +350,7 @@ TEST(Join, TheDeathOfRankZeroIsToldAtOnce) {
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   first.join();
-  EXPECT_LT(Deadline::Clock::now() - killed, seconds(20));  // the deadline was a minute
+  EXPECT_LT(Deadline::Clock::now() - killed, seconds(20));  // the deadline was a minute away
   EXPECT_EQ(one.status().code(), Code::peer_lost) << one.status().to_string();
   EXPECT_EQ(one.status().peer(), 0);
   EXPECT_SAYS(one.status().message(), "pid " + std::to_string(child));

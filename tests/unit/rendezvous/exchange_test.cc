@@ -181,7 +181,7 @@ TEST(Exchange, JobsAreToldApartByWhatBothKnow) {
       same({{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "1"}}, {{"TUTTI_JOB_ID", "1"}, {"SLURM_JOB_ID", "2"}}));
 }
 
-// Users make this mistake if `tutti run` starts a script that starts the ranks' program twice.
+// A rank is started twice if `tutti run` starts a script that starts the ranks' program twice.
 TEST(Exchange, ARankThatIsStartedTwiceIsRefused) {
   MemoryStore store;
   const pid_t other = fork();

@@ -35,9 +35,9 @@ Numbers numbers_of(const cpu_set_t& set) {
   return numbers;
 }
 
-// The tests write their own version of the kernel's files, for a machine with four cores and two
-// NUMA nodes. Each core has two hyperthreads. Processors 0 and 4 are the first core, 1 and 5 are
-// the second core, and so on. The first node has the first two cores.
+// The tests write their own version of the kernel's files, for a machine with four cores and three NUMA
+// nodes. Each core has two hyperthreads: processors 0 and 4 are the first core, 1 and 5 are the second core,
+// and so on. Node 0 has the first two cores, and node 2 has the other two.
 class BindingTest : public testing::Test {
  protected:
   BindingTest() : root_(testing::TempDir() + "tutti_binding_" + std::to_string(getpid())) {

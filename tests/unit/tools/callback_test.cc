@@ -286,8 +286,8 @@ TEST_F(CallbackTest, AnAgentStopsCallingOnceTheLauncherDoesNotWaitForIt) {
     Call call = call_of(1);
     call.abandoned = write_end.get();
     auto answer = std::async(std::launch::async, dial_for, call, 1h);
-    // If `answers` is true, the launcher refuses the agent again and again, since it does not know the
-    // secret. Otherwise the launcher does not answer, and the agent waits.
+    // If `answers` is true, the launcher refuses the agent again and again, since the launcher does not know
+    // the secret. If `answers` is false, the launcher does not answer, and the agent waits.
     if (answers) run_until([runs = 0]() mutable { return ++runs > 10; });
     read_end.reset();
     if (answers) run_until([&] { return answer.wait_for(0s) == std::future_status::ready; });

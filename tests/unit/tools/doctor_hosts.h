@@ -47,7 +47,7 @@ inline Path healthy_path(std::size_t from, std::size_t to, int card = 0) {
           .bandwidth = 1e9};
 }
 
-// All hosts use the first card and reach each other over all cards.
+// Returns hosts that all use their first interface (card), and that reach each other over all cards.
 inline Examined healthy(std::size_t hosts, int cards = 1) {
   static const std::vector<std::string> names = {"alpha", "beta", "gamma", "delta"};
   Examined examined;

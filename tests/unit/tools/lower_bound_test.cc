@@ -65,8 +65,8 @@ TEST(LowerBound, NoAlgorithmBeatsIt) {
   }
 }
 
-// This test uses the costs by which the selector chooses algorithms, with and without shared memory, on one
-// host and on several hosts.
+// The selector chooses algorithms by their estimated costs. This test compares the estimates with the bound,
+// with and without shared memory, on one host and on several hosts.
 TEST(LowerBound, NoEstimateIsBelowIt) {
   int judged = 0;
   const auto judge = [&](const Problem& problem, const CostModel& model) {

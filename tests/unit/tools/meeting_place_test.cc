@@ -53,7 +53,7 @@ TEST(MeetingPlace, ObservesThePortRangeUnlessTheAddressIsLoopback) {
 
 SocketAddress at(const std::string& literal) { return *parse_address(literal, 0); }
 
-// This host has two interfaces, each in a different network. The filter may choose among them.
+// This host has two interfaces, each in a different network. A filter may choose one of them.
 Result<MeetingAddress> choose(const std::vector<std::string>& peers, const std::string& filter = {}) {
   const std::vector<Interface> all = {{"eth0", false, {at("10.1.0.7")}}, {"eth1", false, {at("10.2.0.7")}}};
   std::vector<SocketAddress> addresses;

@@ -239,8 +239,8 @@ TEST_F(RemoteAgentTest, WhoEndsBeforeItsHelloIsAProblem) {
   expect("problem 1: host beta: its agent has ended");
 }
 
-// While reading is off, output that still arrives brings the agent no new credit. The agent gets this credit
-// as soon as reading is on again.
+// While reading is off, output that still arrives brings the agent no new credit (permission to send output).
+// The agent gets this credit as soon as reading is on again.
 TEST_F(RemoteAgentTest, OutputGetsCreditUnlessReadingIsOff) {
   start_ranks();
   agent_->set_reading(false);

@@ -70,6 +70,7 @@ class Pipe final : public DescriptorHandler {
   std::array<int, 2> ends_{-1, -1};
 };
 
+// A `Polled` is an object that the driver polls. Its members say what it answers to the driver.
 class Polled final : public Pollable {
  public:
   explicit Polled(Driver& driver) : driver_(driver) {
@@ -99,9 +100,9 @@ class Polled final : public Pollable {
 
   std::atomic<int> passes{0};
   std::function<bool()> on_poll, work_left;
-  Deadline deadline = Deadline::never();  // only the driving thread uses it
+  Deadline deadline = Deadline::never();  // only the driving thread uses this member
   bool asleep = false;
-  bool memory = false;  // whether it waits for a change in memory
+  bool memory = false;  // whether the object waits for a change in memory
   bool descriptors = false;
 
  private:

@@ -131,7 +131,7 @@ TEST(DriverWait, WhoIsDoneHandsOverToAnotherWaiter) {
     std::this_thread::sleep_for(1ms);
     first.write_byte();
     a.join();
-    second.write_byte();  // b notices this byte only if it took over the baton from a
+    second.write_byte();  // b notices this byte only if b took over driving from a
     b.join();
   }
 }
@@ -179,7 +179,7 @@ TEST(DriverBaton, AGuardGetsItFromASleepingWaiter) {
     guards.emplace_back([&] {
       for (int round = 0; round < 100; ++round) {
         const DriverGuard guard(driver);
-        ++guarded;  // only the baton protects this
+        ++guarded;  // only the guard protects this counter
       }
     });
   }

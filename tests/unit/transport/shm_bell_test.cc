@@ -1,4 +1,5 @@
-// Tests ranks whose peer sends a descriptor that is not a bell, or a bell that cannot be rung.
+// Tests ranks whose peer sends a descriptor that is not a bell, or a bell that cannot be rung. (A bell is
+// the socket that wakes a sleeping rank.)
 #include <fstream>
 #include <thread>
 
@@ -20,8 +21,8 @@ using conformance::Recv;
 using conformance::Send;
 using ::testing::HasSubstr;
 
-// Returns the writing end of a full pipe. A write to the pipe blocks if there is a reader, and fails
-// otherwise.
+// Returns the writing end of a full pipe. A write to the pipe blocks if there is a reader, and fails if
+// there is none.
 int full_pipe(bool has_reader) {
   int ends[2];
   EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);

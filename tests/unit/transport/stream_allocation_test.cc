@@ -28,8 +28,8 @@ class OneReceive final : public TransportOwner {
   PeerInfo peer_;
 };
 
-// This counts calls of `operator new`. The blocks of the eager pool are not counted, since they come from
-// `std::aligned_alloc`.
+// This test counts calls of `operator new`. The blocks of the eager pool are not counted, since they come
+// from `std::aligned_alloc`.
 TEST(StreamAllocation, NonePerMessageInSteadyState) {
   OneReceive owner;
   LoopbackChannel channel(owner, {});

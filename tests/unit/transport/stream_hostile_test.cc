@@ -130,8 +130,8 @@ INSTANTIATE_TEST_SUITE_P(Fields, HostileData,
                                            BadData{7, 0xffffffc0 % 100'000, 64},  // far too long
                                            BadData{7, 257, 64}));
 
-// A payload on a stripe must not be small, since each payload takes an entry in the table of
-// expected payloads.
+// A payload on a stripe (an additional connection) must not be small, since each payload takes an entry in
+// the table of expected payloads.
 TEST_F(Hostile, SmallPayloadsOnAStripe) {
   pair.b->accept_stripes();
   TestRecv recv(200);

@@ -17,7 +17,7 @@ namespace tutti {
 
 inline constexpr MessageLimits small_limits{.eager = 100, .credit = 4096, .fragment = 256};
 
-// A `TestSend` owns its memory and records how it ended.
+// `TestSend` and `TestRecv` own their memory and record how they ended.
 struct TestSend : SendOp {
   std::vector<std::byte> memory;
   int completions = 0;
@@ -139,7 +139,8 @@ class PipeChannel final : public StreamChannel {
   std::size_t room = 1 << 20;        // the size of the buffer
   std::vector<std::byte> in_flight;  // bytes that were written at this end and not yet read at the other
   bool closed = false;
-  // If this is true, remote writes end in `end_write`, and the test calls `writes_over`.
+  // If `late_writes` is true, the test ends each remote write by `end_write`. After the pipe has closed,
+  // the test also calls `writes_over`.
   bool late_writes = false;
   OutgoingFrame* under_way = nullptr;  // the remote write that is in progress
 

@@ -28,7 +28,7 @@ TEST(TcpGuard, RanksWithTheSameTokenExchangeWhateverTheyLike) {
   options.sockets = 3;
   Pair world(options, 3);
   expect_exchange(world[0], 0, world[1], 1, 0);
-  expect_exchange(world[0], 0, world[2], 2, 1, 3'000'000);  // large enough to use stripes
+  expect_exchange(world[0], 0, world[2], 2, 1, 3'000'000);  // large enough to use additional connections
   expect_exchange(world[1], 1, world[2], 2, 2, 3'000'000);
 }
 

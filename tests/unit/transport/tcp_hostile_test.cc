@@ -96,7 +96,7 @@ TEST(TcpStrangers, HellosOfTheWrongKindAreRefused) {
   add(Verdict::stranger, [](Hello& hello) { ++hello.to_nonce; });
   add(Verdict::stranger, [](Hello& hello) { ++hello.from_nonce; });
   add(Verdict::stranger, [](Hello& hello) { hello.from = 2; });  // rank 2, but with rank 1's nonce
-  add(Verdict::gone, [](Hello& hello) { hello.stripe = 1; });    // the stripe belongs to no connection
+  add(Verdict::gone, [](Hello& hello) { hello.stripe = 1; });  // an additional connection without a first one
   for (const auto& [hello, verdict] : cases) {
     RawSocket stranger(world.addresses[0]);
     stranger.send(encode(hello));

@@ -3,8 +3,8 @@
 
 #include "tests/unit/transport/tcp_world.h"
 
-// This file tests large messages whose payloads use several connections. The channel conformance tests also
-// run over such connections.
+// This file tests large messages, whose payloads also use additional connections (stripes). The channel
+// conformance tests also run over stripes.
 namespace tutti::tcp {
 namespace {
 

@@ -37,6 +37,7 @@ inline PeerInfo peer_info(int rank, const std::string& address) {
   return PeerInfo{rank, "host" + std::to_string(rank), 1000 + rank, "boot", 1, {{"tcp", address}}};
 }
 
+// A `Pair` has several ranks in this process (two by default), each with a tcp transport.
 struct Pair {
   std::vector<std::string> addresses;
   std::vector<std::unique_ptr<Node>> nodes;
