@@ -305,7 +305,7 @@ int explain_command(const Arguments& arguments) {
   }
   if (!options.validate.empty()) return print_validation(options, question, selector);
   // Ranks that share memory may also use the algorithms that need no messages. These algorithms need a window
-  // (shared memory of each rank), so its size is set here.
+  // (memory of each rank that all ranks read), so its size is set here.
   const bool one_host = question.topology == nullptr || question.topology->hosts() == 1;
   if (question.machine.transport == "shm" && one_host)
     question.problem.window_bytes = Board::whole_lines(config.shm_window);

@@ -36,7 +36,7 @@ LocatedHost this_machine() {
   return here;
 }
 
-// Runs the examination in the process that the guard watches.
+// Runs the examination in the child process of `run_guarded`.
 int run(const RunOptions& options, const std::vector<LocatedHost>& hosts, const StartCommand& way,
         const ReportOptions& report) {
   Examination examination(options, hosts, way);
