@@ -304,8 +304,8 @@ int explain_command(const Arguments& arguments) {
     return 0;
   }
   if (!options.validate.empty()) return print_validation(options, question, selector);
-  // Ranks that share memory may also use the algorithms that need no messages. These algorithms need the size
-  // of a window.
+  // Ranks that share memory may also use the algorithms that need no messages. These algorithms need a window
+  // (memory of each rank that all ranks read), so its size is set here.
   const bool one_host = question.topology == nullptr || question.topology->hosts() == 1;
   if (question.machine.transport == "shm" && one_host)
     question.problem.window_bytes = Board::whole_lines(config.shm_window);

@@ -37,7 +37,7 @@ JobMachine measure_job() {
 }
 
 bool is_faster(const LinkCost& link, const LinkCost& other) {
-  // The size of a message for which both latency and bandwidth matter.
+  // For a message of this size, both latency and bandwidth matter.
   constexpr double bytes = 1e5;
   return link.alpha + bytes * link.beta < other.alpha + bytes * other.beta;
 }

@@ -11,7 +11,8 @@ class AllocatedMemory {
  public:
   virtual ~AllocatedMemory() = default;
   virtual std::byte* data() const = 0;
-  // Returns whether the library has registered the memory, so that collectives can work on it in place.
+  // Returns whether the offload's library has registered the memory, so that collectives can work on it in
+  // place.
   virtual bool registered() const = 0;
 };
 

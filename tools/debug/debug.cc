@@ -60,9 +60,8 @@ Asked ask_ranks(const std::vector<pid_t>& wanted) {
       others.push_back(endpoint);
     }
   }
-  // An endpoint shows the process id that is valid inside the process's own container. The same
-  // process may have a different id outside, which only its answer shows. So all other endpoints
-  // are asked too.
+  // An endpoint shows the id that its process has inside its own container. The id that the user
+  // sees may differ, and only the process's answer shows it. So all other endpoints are asked, too.
   if (asked.answers.size() + asked.problems.size() < wanted.size()) {
     for (const DebugEndpoint& endpoint : others) ask_rank(endpoint, wanted, asked);
   }

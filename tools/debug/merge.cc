@@ -23,11 +23,12 @@ constexpr double least_wait = 0.1;
 // long.
 constexpr double unanswered = 1;
 
-// Returns for how many seconds `waiting` has certainly waited for `other` in `operation`. `other`
-// is null if that rank has no dump. Call this only if `other` had not called the operation when it
-// was dumped. `other` may have called the operation after its dump. So if the dump of `other` is
-// the earlier one, only the wait until that dump counts. The clocks of different hosts cannot be
-// compared, so dumps of different hosts count as made at the same time.
+// Returns for how many seconds the rank of `waiting` has certainly waited in `operation` for
+// another rank. `other` is the dump of that other rank, or null if there is none. At the time of
+// its dump, the other rank must not have called the operation yet. It may have called the operation
+// after its dump. So if `other` is the earlier dump, only the wait until that dump counts. The
+// clocks of different hosts cannot be compared, so dumps of different hosts count as made at the
+// same time.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
@@ -60,7 +61,7 @@ class Merge {
   std::vector<Wait> waits_;
   std::string text_;
   bool something_ = false;  // the report has found a problem
-  // A rank waits for another rank, but its wait is still shorter than `least_wait`.
+  // This is true if a rank waits for another rank, but has waited for less than `least_wait`.
   bool moments_ = false;
 };
 

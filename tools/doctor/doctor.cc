@@ -36,7 +36,7 @@ LocatedHost this_machine() {
   return here;
 }
 
-// Runs the examination in the process that the guard watches.
+// Runs the examination in the child process of `run_guarded`.
 int run(const RunOptions& options, const std::vector<LocatedHost>& hosts, const StartCommand& way,
         const ReportOptions& report) {
   Examination examination(options, hosts, way);
@@ -82,7 +82,7 @@ int doctor_command(const Arguments& arguments) {
   declare_host_list(app, options);
   app.add_flag("--all-pairs", report.all_pairs, "Print each pair of hosts, even if there are many");
   declare_way(app, options);
-  // Hidden from the help, since only agents start a probe.
+  // The help does not show this option, since only agents start a probe.
   app.add_flag("--probe", is_probe)->group("");
   const Result<Translation> translation =
       translate(arguments, [&app](const std::string& name) { return takes_value(app, name); });

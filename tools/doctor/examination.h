@@ -37,7 +37,7 @@ class Examination {
   int signal() const { return signal_; }
 
  private:
-  // A command to the probe of a host.
+  // A `Request` is a command to the probe of a host.
   struct Request {
     std::size_t host;
     ProbeCommand command;
@@ -75,7 +75,7 @@ class Examination {
   std::size_t begun_ = 0;
   std::size_t beginning_ = 0;
   std::size_t most_beginning_ = 1;
-  // The remaining rounds; the first host of a pair connects to the second.
+  // These are the remaining rounds. The first host of each pair connects to the second.
   std::deque<Round> rounds_;
   std::size_t ended_ = 0;
   int signal_ = 0;

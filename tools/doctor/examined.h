@@ -36,7 +36,8 @@ struct Connection {
 struct Examined {
   std::vector<ExaminedHost> hosts = {};
   std::vector<Connection> connections = {};  // both directions of each tested pair
-  // A doubt about the address at which ranks would meet; empty if there is no doubt.
+  // This says why some hosts may not reach the address at which ranks would meet. It is empty if there is no
+  // such doubt.
   std::string doubt = {};
   bool all_pairs = true;  // false if there are too many hosts to test all pairs
 };

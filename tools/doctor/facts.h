@@ -46,7 +46,8 @@ struct HostFacts {
   std::string filter_variable = {};
   std::string port_range = {};  // the value of TUTTI_PORT_RANGE
   std::string route = {};  // the address from which packets to the launcher leave; empty if there is no route
-  // Why the probe cannot listen on one of the addresses; empty if it listens on all of them.
+  // This says why the probe cannot listen on one of the addresses. It is empty if the probe listens on all of
+  // them.
   std::string listen_problem = {};
   // True if the host has the folder in which a job would start its ranks.
   bool has_folder = true;

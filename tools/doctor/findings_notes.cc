@@ -1,4 +1,4 @@
-// These are the notes: facts that are no problems, but that users should know.
+// These are the notes: facts that users should know, but that are not problems.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -30,7 +30,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// A `Way` is a path between two hosts that was measured.
+// A `Way` is a measured path between two hosts.
 struct Way {
   std::string hosts;  // "alpha -> beta"
   double bandwidth;

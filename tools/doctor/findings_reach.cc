@@ -15,11 +15,11 @@ namespace {
 
 using Hosts = std::vector<std::size_t>;
 
-// `Reach` says which addresses of another host a host has reached. It holds only the paths that
-// matter to a job.
+// `Reach` holds two examples of paths from one host to another: a path that failed, and a path that
+// works.
 struct Reach {
-  const Path* missing = nullptr;  // an address that was not reached although a job would use it
-  const Path* found = nullptr;    // an address that was reached
+  const Path* missing = nullptr;  // a path that failed, although a job would use its address
+  const Path* found = nullptr;    // a path that works
 };
 
 using Reaches = std::map<Pair, Reach>;

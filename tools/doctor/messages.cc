@@ -39,9 +39,9 @@ std::string line_of(const Message& message) {
   return json(message).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// An answer with more interfaces or addresses is rejected. The doctor compares the addresses of all
-// hosts with each other, so a false answer with very many addresses could keep it busy for a long
-// time.
+// An answer with more interfaces or addresses than this is rejected. The doctor compares the
+// addresses of all hosts with each other, so a false answer with very many addresses could keep it
+// busy for a long time.
 constexpr std::size_t most_interfaces = 256;
 constexpr std::size_t most_addresses = 64;
 

@@ -17,6 +17,7 @@ namespace tutti::tools::doctor {
 
 inline constexpr std::size_t longest_line = std::size_t{1} << 20;
 
+// In `ProbeCommand`, a word in front of a colon names the command that uses the member.
 struct ProbeCommand {
   std::string what = {};   // "begin", "clock", "routes" or "test"
   std::uint32_t host = 0;  // begin: the number of the probe's host
@@ -33,7 +34,8 @@ struct ProbeAnswer {
   std::string problem = {};  // empty if the command was carried out
   HostFacts facts = {};
   std::int64_t clock_ns = 0;  // since 1970
-  // For each address of the command, the address from which packets to it leave, or "".
+  // `routes` has an entry for each address of the command: the local address from which packets to that
+  // address leave, or "" if there is no route.
   std::vector<std::string> routes = {};
   std::vector<Path> paths = {};  // one for each target
 };

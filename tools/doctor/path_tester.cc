@@ -28,7 +28,7 @@ using Clock = Deadline::Clock;
 // This limit leaves time for a second try: the kernel repeats the first packet of a connection
 // after one second.
 constexpr std::chrono::nanoseconds connect_limit = 3s;
-// The longest wait for one connection while other connections may be ready.
+// The test waits at most this long for one connection while other connections may be ready.
 constexpr std::chrono::nanoseconds patience = 20ms;
 constexpr std::chrono::nanoseconds answer_limit = 3s;
 constexpr std::chrono::nanoseconds full_packet_limit = 2s;

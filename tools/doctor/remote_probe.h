@@ -17,8 +17,8 @@
 
 namespace tutti::tools::doctor {
 
-// A `RemoteProbe` is the doctor's end of the probe on one host. It runs a job on this host with a
-// single rank, the probe. Only the thread that runs `io` may use it.
+// A `RemoteProbe` is the doctor's end of the probe on one host. It runs a job there, and the only
+// rank of this job is the probe. Only the thread that runs `io` may use it.
 class RemoteProbe final : private HostsEvents {
  public:
   // Receives the answer to a command. `answer` is null if no answer will come, and `problem` then
@@ -30,12 +30,12 @@ class RemoteProbe final : private HostsEvents {
               const StartCommand& way, const SpawnDefaults& defaults);
   ~RemoteProbe();
 
-  // Starts the probe. `environment` is this process's.
+  // Starts the probe. `environment` is the environment of its job.
   void start(const Environment& environment);
   // Sends a command. Only one command may be unanswered at a time. `on_answer` is never called
   // before this function returns.
   void ask(const ProbeCommand& command, OnAnswer on_answer);
-  // Ends the input of the probe, so that it ends. `on_end` is called after the whole job has ended.
+  // Closes the probe's input, which makes the probe end. `on_end` is called after the whole job has ended.
   void finish(std::function<void()> on_end);
   // Ends the job at once.
   void kill();

@@ -43,8 +43,8 @@ Status answer_message(TestSocket& socket, std::size_t bytes, Deadline deadline) 
   return socket.send({&request_message, 1}, deadline);
 }
 
-// Receives a burst, and answers with its bytes and its time. The first bytes start the clock, so
-// they are not counted.
+// Receives a burst, and answers with the number of its bytes and the time that they took. The first
+// bytes start the clock, so they are not counted.
 Status answer_burst(TestSocket& socket, Deadline deadline) {
   std::vector<char> buffer(std::size_t{256} * 1024);
   std::uint64_t bytes = 0;

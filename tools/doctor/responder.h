@@ -49,7 +49,7 @@ class Responder {
   std::vector<Descriptor> listeners_;
   Descriptor stop_;  // readable once everything must end
   std::thread acceptor_;
-  // Used by the acceptor thread, and by the destructor after that thread has ended.
+  // The acceptor thread uses this list. The destructor uses it after that thread has ended.
   std::list<Service> services_;
 };
 

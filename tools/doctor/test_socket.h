@@ -20,7 +20,7 @@ namespace tutti::tools::doctor {
 // side answers with the number of its host, in four bytes, the least significant first. The side
 // that connected then sends requests:
 //
-// - message: a header, and the number of bytes that it gives. The answer is the byte
+// - message: a header, and as many bytes as the header says. The answer is the byte
 //   `request_message`.
 // - burst: a header, and any number of bytes until the sender closes its direction. The answer is
 //   two numbers of eight bytes: the number of bytes that arrived, and the time in nanoseconds.

@@ -16,7 +16,7 @@ namespace tutti::tools::doctor {
 // `Usage` says where the ranks of a host would listen in a job.
 struct Usage {
   std::vector<std::string> addresses = {};  // one address for each interface that a job would use
-  // Why there are no addresses, for example that TUTTI_SOCKET_IFNAME matches nothing.
+  // This says why there are no addresses; for example, TUTTI_SOCKET_IFNAME matches nothing.
   std::string problem = {};
 };
 

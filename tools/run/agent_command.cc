@@ -68,8 +68,8 @@ int agent_command(const Arguments& arguments) {
   if (!ended_job.empty()) return end_processes_of(ended_job) ? 0 : exit_failure;
   if (call.endpoints.empty() || call.job.empty()) return usage_error(app, "--call and --job are required");
 
-  // A closed stdout is an error. Otherwise /dev/null would get the secret, and the launcher would
-  // never receive it.
+  // `open_standard_streams` would replace a closed stdout by /dev/null. The launcher would then
+  // never receive the secret.
   if (fcntl(STDOUT_FILENO, F_GETFD) < 0) {
     std::cerr << "tutti agent: stdout is closed; a login script may have closed it\n";
     return exit_output_lost;

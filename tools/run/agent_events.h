@@ -30,7 +30,7 @@ struct RankExit {
   int rank = 0;
   pid_t pid = 0;
   ExitStatus status;
-  // By the clock of the host on which this object is, which need not be the rank's host.
+  // This is the time by the clock of this process's host. The rank may have run on another host.
   std::chrono::steady_clock::time_point when;
 };
 

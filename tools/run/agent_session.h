@@ -35,7 +35,7 @@ class Start;
 // Call `adopt_orphans` before making a session. This process must have no children.
 class AgentSession final : private AgentEvents, private LinkEvents {
  public:
-  // Called at least once a second, with the lease.
+  // Called at least once a second. `lease` is the time after which a silent launcher counts as lost.
   using OnAlive = std::function<void(std::chrono::nanoseconds lease)>;
 
   // The launcher must already have proved its identity on `connection`.
@@ -96,7 +96,7 @@ class AgentSession final : private AgentEvents, private LinkEvents {
   std::string hint_;  // a text for the user, used if the program is not found
   bool has_problem_ = false;
   std::uint64_t output_credit_ = 0;
-  // The number of bytes that were sent to the launcher, but that the launcher has not taken yet.
+  // This many bytes of output were sent, but the launcher has not taken them yet.
   std::uint64_t untaken_output_ = 0;
   int exit_status_;
 };

@@ -12,7 +12,7 @@
 namespace tutti::tools {
 namespace {
 
-//   hello: magic 8 | version 2 | zeros 2 | host 4
+// These are the fields of a hello, with their sizes in bytes: magic 8 | version 2 | zeros 2 | host 4
 constexpr std::array<unsigned char, 8> call_magic = {'T', 'U', 'T', 'T', 'I', 'L', 'N', '\n'};
 constexpr std::uint16_t call_version = 1;
 

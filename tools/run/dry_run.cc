@@ -41,7 +41,7 @@ std::string variables_text(const Environment& environment, const std::string& me
   return text;
 }
 
-// `Report` writes the lines about one host after another.
+// `Report` collects the lines about all hosts, one host after the other.
 class Report {
  public:
   Report(const RunOptions& options, const Environment& environment, std::string meeting_host)

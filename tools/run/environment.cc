@@ -126,7 +126,8 @@ void set_mpi_variables(Environment& environment, const RankPlace& place) {
   environment[prefix + "SIZE"] = std::to_string(place.world_size);
   environment[prefix + "LOCAL_RANK"] = std::to_string(place.local_rank);
   environment[prefix + "LOCAL_SIZE"] = std::to_string(place.local_world_size);
-  // Open MPI counts the ranks of all jobs on the host in this variable. Only this job counts here.
+  // Open MPI counts the ranks of all jobs on the host in this variable. tutti counts only the ranks of this
+  // job.
   environment[prefix + "NODE_RANK"] = std::to_string(place.local_rank);
   environment["OMPI_UNIVERSE_SIZE"] = std::to_string(place.world_size);
 }

@@ -23,7 +23,7 @@ struct RankPlace {
 // A `JobPlace` holds the facts that all ranks of a job share.
 struct JobPlace {
   std::string id;
-  std::string store;  // host:port, served by the launcher
+  std::string store;  // host:port, where the ranks meet
   std::string master_address;
   int master_port = 0;  // a free port on which a program may serve its own store
 };

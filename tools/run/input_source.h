@@ -17,7 +17,7 @@ namespace tutti::tools {
 // file. Only the thread that runs `io` may use it.
 class InputSource {
  public:
-  // Called with the bytes that were read. Empty bytes mean the end of the input.
+  // Called with the bytes that were read. No bytes mean the end of the input.
   using OnInput = std::function<void(std::string_view bytes)>;
 
   // Reads at most `credit` bytes before `give` allows more.

@@ -38,9 +38,9 @@ struct LinkOptions {
 };
 
 // A `Link` carries records between the launcher and an agent, over a connection whose ends have
-// proved that they know the same secret. It does not know what the records mean. A link that has
-// nothing to send sends five empty frames in the time of a lease. So each end notices if the other
-// end has fallen silent.
+// proved that they know the same secret. The link does not know what the records mean. The lease is
+// the time after which a silent end counts as lost. A link that has nothing to send sends five
+// empty frames in that time.
 //
 // A frame is the length of a record in four bytes, the least significant first, followed by the record. An
 // empty frame has the length zero and no record.

@@ -35,7 +35,8 @@ class Start;
 class RemoteAgentEvents;
 
 // A `RemoteAgent` is the launcher's view of one host: the command that starts the agent there, the
-// link to the agent, and the agent's reports. It ignores reports about ranks of other hosts.
+// link to the agent, and the agent's reports. An agent that reports about a rank of another host
+// counts as lost.
 class RemoteAgent final : private StarterEvents, private LinkEvents {
  public:
   RemoteAgent(asio::io_context& io, EventLoop& loop, RemoteAgentEvents& events, std::uint32_t number,

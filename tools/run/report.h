@@ -17,7 +17,7 @@ struct RankFailure {
   pid_t pid = 0;
   ExitStatus status;
   std::string others = {};                   // such as "the others continue"; empty if there are no others
-  std::string stream = {};                   // the stream of `last_lines`: "stderr", or "output" for both
+  std::string stream = {};                   // the stream of `last_lines`: "stderr", or "output" if merged
   std::vector<std::string> last_lines = {};  // empty if the rank has written nothing to the stream
   // True if an agent started the rank, with the environment of the rank's host.
   bool by_agent = false;

@@ -23,7 +23,7 @@ struct Translation {
   std::vector<std::string> ignored;
 };
 
-// Returns whether `option` takes a value. It is one of the launcher's own options, such as "--wdir".
+// Returns whether `option` takes a value. `option` is one of the launcher's own options, such as "--wdir".
 using TakesValue = std::function<bool(const std::string& option)>;
 
 // Translates a command line (docs/from-mpirun.md, docs/from-horovodrun.md). The program begins

@@ -6,8 +6,8 @@
 
 namespace tutti::tools {
 
-// `StartFailure` says why the ranks could not all be started. Its exit status is the one that a
-// shell would return.
+// `StartFailure` says why a job could not start. Its exit status is the one that a shell would
+// return.
 struct StartFailure {
   int exit_status;
   std::string message;

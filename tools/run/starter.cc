@@ -287,7 +287,7 @@ void Starter::ended() {
     drain(*pipe);
     if (!pipe->line.empty()) take_line(*pipe);
   }
-  // Other processes of the command may still be needed by an agent that has started.
+  // An agent that has started may still need other processes of the command.
   const bool serves_agent = (has_secret_ || up_) && !over_;
   if (!serves_agent) signal(SIGKILL);
   int status = 0;

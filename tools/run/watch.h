@@ -18,7 +18,7 @@ class Watch {
   // The watched process calls this to give a sign of life. The next sign must follow within
   // `patience`.
   void give_sign(std::chrono::nanoseconds patience);
-  // The waiting process calls this. Returns whether the watched process has not given a sign in
+  // The waiting process calls this. Returns true if the watched process has not given a sign in
   // time.
   bool is_overdue();
 

@@ -9,8 +9,8 @@
 
 namespace tutti::cuda {
 
-// `Places` are the words of one device. They keep the device's context alive, since a stream can only wait
-// for memory of a context that exists.
+// `Places` holds the memory of all words of one device. It keeps the device's context alive, since a stream
+// can only wait for memory of a context that exists.
 class Word::Places {
  public:
   // Returns the places of a device. They exist until the process ends.

@@ -19,10 +19,11 @@
 // This file implements the background thread, which drives when no caller does.
 //
 // It sleeps in ppoll() on the driver's epoll descriptor. If it slept in epoll_wait(), it could take an event
-// away from a caller that also sleeps in epoll_wait(). The background thread does not hold the baton while it
-// sleeps. As soon as a caller has driven, the background thread ends that sleep and watches the callers
-// instead. Every 1 to 16 grace periods it checks whether callers still drive. While a caller keeps the baton
-// for a long time, the background thread sleeps ("parks") until that caller drops the baton.
+// away from a caller that also sleeps in epoll_wait(). The background thread does not hold the baton (the
+// lock of the thread that drives) while it sleeps. As soon as a caller has driven, the background thread ends
+// that sleep and watches the callers instead. Every 1 to 16 grace periods (`DriverOptions::grace`) it checks
+// whether callers still drive. While a caller keeps the baton for a long time, the background thread sleeps
+// ("parks") until that caller drops the baton.
 namespace tutti {
 namespace {
 

@@ -129,8 +129,9 @@ void Driver::alert() {
 
 void Driver::notify(const std::atomic<std::uint32_t>& done) {
   State& state = *state_;
-  // This access must be a read-modify-write. Only then does either this thread see that a waiter has
-  // incremented `sleepers`, or that waiter see afterwards that `done` is set.
+  // This access must be a read-modify-write. It ensures at least one of two things: this thread
+  // sees that a waiter has incremented `sleepers`, or that waiter sees afterwards that `done` is
+  // set.
   if (state.sleepers.fetch_add(0) == 0) return;
   // A forked child has no sleepers, and the queue's lock may be held by a thread that does not exist there.
   if (forked()) return;

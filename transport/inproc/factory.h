@@ -6,8 +6,8 @@
 #include "transport/transport.h"
 
 // The inproc transport connects ranks that are threads of one process: frames are copied into the peer's
-// queue, and its driver is woken. It is the reference for the other transports, and lets all layers above it
-// be tested without a network. `create` makes it.
+// queue, and the peer's driver is woken. It is the reference for the other transports, and lets all layers
+// above it be tested without a network. `create` makes it.
 namespace tutti::inproc {
 
 // Makes the hub where ranks meet. The hub lives as long as a transport or the caller refers to it.

@@ -13,8 +13,9 @@
 
 namespace tutti::meeting {
 
-// A `Connection` is a connected socket, the guard that both sides must pass first, and the encryption of
-// everything that follows. It never blocks. Errors are errno values, as ByteStream describes them.
+// A `Connection` is a connected socket, with a guard and encryption. Both sides must first pass the guard,
+// which makes them prove that they belong together. Everything that follows may be encrypted. No function
+// blocks. Errors are errno values, as ByteStream describes them.
 class Connection {
  public:
   Connection() = default;
@@ -39,7 +40,8 @@ class Connection {
   // still returned.
   const security::Guard* guard() const { return guard_.get(); }
   bool is_guarded() const { return guard_ != nullptr; }
-  // Returns the rank at the other end, or nothing if it has not proved which rank it is.
+  // On the accepting side, returns the rank that has connected, or nothing if it has not proved which rank it
+  // is.
   std::optional<std::uint32_t> proved() const { return proved_; }
 
   // A read from an encrypted connection stops at the end of a record.

@@ -21,9 +21,9 @@ struct ListenerOptions {
   const char* name = "";  // of the protocol, for the log: "tcp"
   security::Service service = security::Service::data;
   security::SharedCredentials credentials = {};  // null if connections have no guard
-  // Finds the credentials of the rank that connects, if each rank has its own; `credentials` is not used
-  // then. The listener calls this function again when that rank's hello is complete, and closes the
-  // connection if the result has changed. So credentials can be withdrawn at any time.
+  // Finds the credentials of the rank that connects, if each rank has its own. If this function is set,
+  // `credentials` is not used. The listener calls this function again when that rank's hello is complete, and
+  // closes the connection if the result has changed. So credentials can be withdrawn at any time.
   security::CredentialsOf credentials_of = {};
   // A connection must pass the guard and send its hello within this time.
   std::chrono::nanoseconds hello_limit = std::chrono::seconds(5);

@@ -27,7 +27,7 @@ struct NoteHead {
   bool is_ours() const { return magic == own_magic && version == own_version; }
 };
 
-// The reason in a note that refuses a connection. A longer text is cut.
+// A `Reason` says in a note why a connection is refused. A longer text is cut.
 inline constexpr std::size_t longest_reason = 180;
 using Reason = FlatStatus<longest_reason>;
 

@@ -34,7 +34,8 @@ Descriptor listen_at(const SocketAddress& address, const std::function<void(int)
   Descriptor made = open_socket(address.family());
   if (!made) return made;
   if (prepare) prepare(made.get());
-  // This allows a port where connections of an earlier run linger, but not one that has a listener.
+  // SO_REUSEADDR allows a port where connections of an earlier run linger, but not a port that has a
+  // listener.
   if (address.port() != 0) set_option(made.get(), SOL_SOCKET, SO_REUSEADDR);
   if (address.family() == AF_INET6) set_option(made.get(), IPPROTO_IPV6, IPV6_V6ONLY);
   if (bind(made.get(), address.raw(), address.length) == 0 && listen(made.get(), backlog) == 0) return made;

@@ -12,11 +12,11 @@
 
 namespace tutti::meeting {
 
-// Makes a TCP socket that listens on exactly the literal address `host`, at the first free port of the range,
-// or at any port if `first_port` is zero. The socket is non-blocking. `prepare` is called with each socket
-// before it listens, and may set options that its connections inherit. Error messages begin with `who`. The
-// error is `resource_exhausted` if no port of the range is free, or if this process lacks descriptors or
-// memory. Any other error is `invalid_argument`.
+// Makes a TCP socket that listens on exactly the literal address `host`. The port is the first free port of
+// the range, or any port if `first_port` is zero. The socket is non-blocking. `prepare` is called with each
+// socket before it listens, and may set options that its connections inherit. Error messages begin with
+// `who`. The error is `resource_exhausted` if no port of the range is free, or if this process lacks
+// descriptors or memory. Any other error is `invalid_argument`.
 Result<Descriptor> listen_on(const std::string& who, const std::string& host, std::uint16_t first_port,
                              std::uint16_t last_port, const std::function<void(int)>& prepare = {});
 

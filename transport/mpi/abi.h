@@ -35,28 +35,28 @@ struct ThreadLevels {
   int single, funneled, serialized, multiple;
 };
 
-// `Constants` are the values of one ABI whose handles are numbers, or numbers in the guise of pointers.
+// `Constants` are the values of one ABI whose handles are numbers, or numbers that are cast to pointers.
 struct Constants {
   std::uintptr_t comm_world, byte, errors_return;
   std::uintptr_t status_ignore;
   ThreadLevels levels;
 };
 
-// MPICH and the libraries that are compatible with it: Intel MPI, MVAPICH, Cray MPI.
+// This is the ABI of MPICH and of the libraries that are compatible with it: Intel MPI, MVAPICH, Cray MPI.
 inline constexpr Constants mpich_abi = {.comm_world = 0x44000000,
                                         .byte = 0x4c00010d,
                                         .errors_return = 0x54000001,
                                         .status_ignore = 1,
                                         .levels = {0, 1, 2, 3}};
 
-// The ABI of the MPI standard, since version 5.
+// This is the ABI of the MPI standard, since version 5.
 inline constexpr Constants standard_abi = {.comm_world = 0x101,
                                            .byte = 0x247,
                                            .errors_return = 0x143,
                                            .status_ignore = 0,
                                            .levels = {0, 1024, 2048, 4096}};
 
-// Open MPI 4 and 5: a handle is the address of one of these symbols of the library.
+// In Open MPI 4 and 5, a handle is the address of one of these symbols of the library.
 namespace open_mpi_abi {
 inline constexpr const char* comm_world = "ompi_mpi_comm_world";
 inline constexpr const char* byte = "ompi_mpi_byte";

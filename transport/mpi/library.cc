@@ -157,8 +157,8 @@ bool find_open_mpi(const SharedLibrary& library, Values<void*>& values) {
          library.bind(open_mpi_abi::errors_return, values.errors_return);
 }
 
-// Returns whether the library has the standard's ABI. MPICH 5 has the function in both of its libraries, and
-// it tells them apart.
+// Returns whether the library has the standard's ABI. MPICH 5 has `MPI_Abi_get_version` in both of its
+// libraries, and the result of this function tells them apart.
 bool has_standard_abi(const SharedLibrary& library) {
   Outcome (*get_version)(int* major, int* minor) = nullptr;
   int major = -1, minor = -1;
@@ -173,7 +173,7 @@ bool is_like_mpich(std::string_view version) {
   return false;
 }
 
-// Returns the first line of what the library says about itself, with single spaces.
+// Returns the library's description of itself, up to the first line end or comma, with single spaces.
 std::string version_of(const SharedLibrary& library) {
   Outcome (*get)(char* text, int* length) = nullptr;
   if (!library.bind("MPI_Get_library_version", get)) return {};

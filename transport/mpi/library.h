@@ -21,9 +21,8 @@ union Handle {
 enum class Family { open_mpi, mpich, standard };
 enum class ThreadLevel { single, funneled, serialized, multiple };
 
-// A `Library` is an MPI library that was found at run time. Its functions are MPI's own, each in the words of
-// this project, and do the same for all ABIs. Each comment names the function of MPI. Which threads may call
-// depends on the thread level.
+// A `Library` is an MPI library that was found at run time. Its functions call MPI's functions, and hide the
+// differences between the ABIs. The thread level says which threads may call them.
 class Library {
  public:
   // Opens the first of `names` that the process has already loaded, or else the first that can be loaded.
@@ -31,21 +30,22 @@ class Library {
   static Result<std::unique_ptr<Library>> open(std::span<const std::string> names);
   virtual ~Library() = default;
 
-  // The name under which the library was found.
+  // Returns the name under which the library was found.
   const std::string& name() const { return name_; }
-  // The first line of what the library says about its version.
+  // Returns the first words of what the library says about its version.
   const std::string& version() const { return version_; }
   Family family() const { return family_; }
   // Returns "libmpi.so.40 (Open MPI v4.1.4)", for messages.
   std::string describe() const;
 
-  // These three may be called at any time, by any thread (MPI_Initialized, MPI_Finalized, MPI_Error_string).
+  // Any thread may call these three functions at any time (MPI_Initialized, MPI_Finalized, MPI_Error_string).
   virtual bool is_initialized() const = 0;
   virtual bool is_finalized() const = 0;
-  // Returns ok, or `invalid_argument`, which says what was attempted, with MPI's own text.
+  // Returns ok, or an `invalid_argument` error that says what was attempted, and contains MPI's own text.
   virtual Status status_of(Outcome outcome, const std::string& attempt) const = 0;
 
-  // Initializes MPI with as many threads as it allows (MPI_Init_thread), and blocks until all ranks do so.
+  // Initializes MPI with the highest thread level that it provides (MPI_Init_thread). Blocks until all ranks
+  // do so.
   virtual Outcome initialize() const = 0;
   // Blocks until all ranks finalize MPI (MPI_Finalize).
   virtual Outcome finalize() const = 0;
@@ -56,7 +56,8 @@ class Library {
   virtual Handle world() const = 0;
   virtual Outcome rank_in(Handle communicator, int& rank) const = 0;
   virtual Outcome size_of(Handle communicator, int& size) const = 0;
-  // Lets errors on this communicator be returned, where MPI would end the job.
+  // Makes MPI return errors on this communicator (MPI_Comm_set_errhandler). Without this call, MPI ends the
+  // job at an error.
   virtual Outcome return_errors(Handle communicator) const = 0;
   // Starts to duplicate a communicator (MPI_Comm_idup).
   virtual Outcome start_copy(Handle communicator, Handle& copy, Handle& request) const = 0;

@@ -7,7 +7,7 @@
 
 namespace tutti::mpi {
 
-// `Launcher` is what the variables of this process say about the MPI that has started it.
+// `Launcher` describes the MPI launcher that has started this process, as this process's variables show it.
 struct Launcher {
   std::string description;  // "mpiexec (PMI_SIZE=4)"
   int size = 0;             // the number of ranks that it has started

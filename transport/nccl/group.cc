@@ -22,7 +22,7 @@ struct Blocks {
 
   Byte* next;                             // the first block that has not been taken
   std::span<const std::uint64_t> counts;  // the number of elements of each block
-  std::uint64_t equal;                    // this number of every block, if `counts` is empty
+  std::uint64_t equal;                    // the number of elements of every block, if `counts` is empty
   std::size_t element;
 
   // Takes the next block, which must be the block of `rank`. Returns its address.

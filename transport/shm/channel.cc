@@ -8,8 +8,8 @@
 namespace tutti::shm {
 namespace {
 
-// Bytes are published each time this many have been written, so that the peer reads them while the next ones
-// are written.
+// The writer publishes its bytes each time it has written this many. So the peer can read them while the
+// writer writes more.
 constexpr std::size_t publish_bytes = 16 * 1024;
 // At most this many bytes are read at a time. Between two reads, `release` can give room back to the peer.
 constexpr std::size_t consume_bytes = 16 * 1024;

@@ -8,11 +8,12 @@
 // A `Note` is one packet on a local socket.
 namespace tutti::shm {
 
+// A `NoteKind` says what a note means. In its comments, a word in front of a colon names the sender.
 enum class NoteKind : std::uint32_t {
   share = 1,    // member: asks for the segment `key`; carries the member's bell
   offer = 2,    // leader: offers the segment; carries the memfd and the members' bells
   mapped = 3,   // member: has mapped the segment, and written its proof into it
-  go = 4,       // leader: all members have mapped the segment; or after `welcome`: the pipe is open
+  go = 4,       // leader: all members have mapped the segment; after `welcome`, the pipe is open
   refused = 5,  // either: there will be no segment, or no pipe, and why
   goodbye = 6,  // either: has released the segment; so the connection's end will not mean a death
   connect = 7,  // offers a pipe for a channel; carries the pipe's memfd and the sender's bell
@@ -28,7 +29,7 @@ inline constexpr std::uint32_t note_version = 1;
 // note if its size, magic and version are right. The receiver checks every other field before it
 // uses that field.
 struct Note : meeting::NoteHead<NoteKind, note_magic, note_version> {
-  // In `share`, `key` names the wanted segment and `bytes` is its size; `member` is the index of the member
+  // In `share`, `key` names the wanted segment, and `bytes` is its size. `member` is the index of the member
   // that asks, and `members` is the number of members. In `connect`, `bytes` is the size of each ring. In
   // `lost`, `member` is the index of the member that has died.
   std::uint64_t key = 0;

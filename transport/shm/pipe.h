@@ -9,7 +9,7 @@
 namespace tutti::shm {
 
 // A `Pipe` connects two ranks of one host: a ring in each direction, and the words by which they wake each
-// other. Both are in a `Segment`, which side 0 made and side 1 mapped.
+// other. The rings and the words are in a `Segment`, which side 0 made and side 1 mapped.
 class Pipe {
  public:
   static constexpr std::size_t min_ring = 4096;
@@ -33,8 +33,8 @@ class Pipe {
   RingReader& in() { return in_; }
   // Rings if the other side sleeps. Call this after `publish` and `release`.
   void wake_peer() {
-    // Only this side writes the pulse, and its value does not matter. What matters is that the store has a
-    // place in the total order of the sequentially consistent accesses (docs/threads.md).
+    // Only this side writes the pulse, and its value does not matter. The store only needs a place in the
+    // total order of the sequentially consistent accesses (docs/threads.md).
     own_->pulse.store(++pulse_, std::memory_order_seq_cst);
     if (peer_->asleep.load(std::memory_order_seq_cst) != 0 && peer_->asleep.exchange(0) != 0) rope_->ring();
   }

@@ -21,8 +21,8 @@ constexpr std::size_t round_up_to_lines(std::size_t bytes) {
   return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-// A `Lane` holds the two shared words of one direction. Both are positions in the stream of bytes, and only
-// grow. The byte at position p is stored at p modulo the ring's size.
+// A `Lane` holds the two shared words of one direction. The words are positions in the stream of bytes, and
+// only grow. The byte at position p is stored at p modulo the ring's size.
 struct Lane {
   alignas(apart_bytes) std::atomic<std::uint64_t> tail;  // set by the writer: bytes before it can be read
   alignas(apart_bytes) std::atomic<std::uint64_t> head;  // set by the reader: bytes before it are free again
@@ -116,8 +116,8 @@ class RingReader {
   // These return the number of bytes read so far, and the size of the ring.
   std::uint64_t position() const { return head_; }
   std::size_t size() const { return data_.size(); }
-  // Returns whether an eighth of the ring has been read since the last `release`; then `release` must be
-  // called again. `release` is not called for each small message, since it writes the cache line that the
+  // Returns whether an eighth of the ring has been read since the last `release`. If so, the reader must call
+  // `release` again. `release` is not called for each small message, since it writes the cache line that the
   // writer reads. The writer still never waits forever: the bytes that have been read but not released are
   // less than an eighth of the ring.
   bool owes_room() const { return head_ - released_ >= data_.size() / 8; }

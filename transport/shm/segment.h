@@ -10,9 +10,9 @@
 namespace tutti::shm {
 
 // A `Segment` is nameless memory that several processes can map. It is a memfd, sealed against shrinking and
-// growing. So an access within the mapping can raise SIGBUS only if two conditions are both true: the page
-// was not provided (see `provide`), and the kernel never promises more memory than it has
-// (vm.overcommit_memory=2). The object cannot be moved, since other objects point into the memory.
+// growing. So an access within the mapping can raise SIGBUS only if two conditions are true. The page was not
+// provided (see `provide`), and the kernel never promises more memory than it has (vm.overcommit_memory=2).
+// The object cannot be moved, since other objects point into the memory.
 class Segment {
  public:
   Segment() = default;

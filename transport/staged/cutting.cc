@@ -54,8 +54,8 @@ bool is_one_block(Kind kind) {
 
 }  // namespace
 
-// Two ranks write no output: the root of a broadcast has the result already, and rank 0 has no
-// result in an exscan.
+// The root of a broadcast writes no output, since it has the result already. Rank 0 of an exscan
+// writes none, since it has no result.
 Cutting::Cutting(const Call& call, int rank, int size, std::size_t piece_bytes) {
   const auto ranks = static_cast<std::size_t>(size);
   const bool reads = has_input(call, rank);

@@ -27,7 +27,8 @@ enum class FrameType : std::uint8_t {
 };
 // clang-format on
 
-// The header has 64 bytes on the wire, in little-endian order; `payload` bytes follow it.
+// The header has 64 bytes on the wire, in little-endian order. `payload` bytes follow it. Some members have a
+// meaning only in the types of frames that their comments name.
 struct FrameHeader {
   FrameType type = FrameType::goodbye;
   Code code = Code::ok;  // cancel, refuse, abort: why

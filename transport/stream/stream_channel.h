@@ -100,7 +100,7 @@ class StreamChannel : public Channel {
   void direct_filled(std::size_t bytes);
   // Takes payload bytes from the pipe's own memory, at most `payload_left` of them. Returns how many it took.
   // A reduction does not take an incomplete element at the end. The pipe must keep the bytes of that element,
-  // and pass them again in front of the next ones.
+  // and pass them again in front of the next bytes.
   std::size_t consume(std::span<const std::byte> bytes);
   // Returns how many bytes of the frame's payload have not arrived yet, including those of a payload that
   // will be discarded. If it is zero, the next bytes are a header.
@@ -123,7 +123,7 @@ class StreamChannel : public Channel {
 
   // Ends the channel. The pipe calls this when it broke, was closed by the peer, or could not be made. After
   // a goodbye of either side, this is a clean end. This function calls `close_pipe`. A pipe that can no
-  // longer be written must first be read to its end: the peer's last frames may be its goodbye, or may say
+  // longer be written must first be read to its end. The peer's last frames may be its goodbye, or may say
   // why the peer has ended.
   void pipe_failed(const Status& why);
 

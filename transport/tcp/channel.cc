@@ -19,8 +19,8 @@ constexpr std::size_t hold_bytes = 256 * 1024;
 // This bounds the work for one peer before other peers have their turn.
 constexpr std::size_t write_budget = 1024 * 1024;
 constexpr std::size_t read_budget = 512 * 1024;
-// Payloads of at least this size are read directly into the receive's memory. For smaller ones, one read of
-// many frames into the scratch buffer costs less.
+// Payloads of at least this size are read directly into the receive's memory. For smaller payloads, one read
+// of many frames into the scratch buffer costs less.
 constexpr std::size_t direct_bytes = 4096;
 // At most this many bytes are read at once when a header is due. So most of a large payload is left to the
 // next call, which reads it directly into the receive's memory. That costs less than copying it.

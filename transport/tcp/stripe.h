@@ -22,7 +22,8 @@ class OutgoingStripe final : public DescriptorHandler, public ConnectorEvents {
   OutgoingStripe(Context& context, int peer, std::uint8_t number, StripeEvents& events);
   ~OutgoingStripe() override;
 
-  // Connects from one of this rank's addresses to one of the peer's. The number of this stripe selects both.
+  // Connects from one of this rank's addresses to one of the peer's. The number of this stripe selects the
+  // two addresses.
   void connect(const Address& address, std::chrono::nanoseconds timeout);
   // Closes at once, without an event. Frames that it holds become invalid.
   void close();
