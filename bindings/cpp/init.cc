@@ -3,10 +3,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
-#include <unistd.h>
 
 #include <tutti/config.h>
 #include <tutti/init.h>
@@ -17,6 +15,7 @@
 #include "bindings/cpp/mpi_meeting.h"
 #include "bindings/cpp/offloads.h"
 #include "bindings/cpp/transports.h"
+#include "bindings/cpp/waiting.h"
 #include "collectives/group/world.h"
 #include "collectives/record/debug_socket.h"
 #include "collectives/record/recorder.h"
@@ -142,31 +141,13 @@ Launch launch_of(const Setup& setup, std::unique_ptr<MpiMeeting>& mpi) {
 // Returns the version that all ranks must run, such as "0.1.0 (build 3fa92c11d0e4)".
 std::string build_name() { return std::string(version()) + " (build " + std::string(build()) + ")"; }
 
-unsigned usable_cores() { return std::max(1u, std::thread::hardware_concurrency()); }
-
-// Returns how long a waiting rank polls before it sleeps. The time is zero if there are more ranks
-// than cores, because polling only helps a rank that has its own core. Each container on a machine
-// may have separate cores, but all containers together have no more cores than the machine.
-std::chrono::nanoseconds spin_time(const Config& config, const std::vector<PeerInfo>& peers, int rank) {
-  const PeerInfo& self = peers[static_cast<std::size_t>(rank)];
-  long on_host = 0, on_machine = 0;
-  for (const PeerInfo& peer : peers) {
-    if (peer.boot_id != self.boot_id) continue;
-    ++on_machine;
-    if (peer.host == self.host) ++on_host;
-  }
-  const bool crowded =
-      on_host > static_cast<long>(usable_cores()) || on_machine > sysconf(_SC_NPROCESSORS_ONLN);
-  return crowded ? std::chrono::nanoseconds(0) : config.spin;
-}
-
 // Returns the costs that this rank assumes for messages before any measurement. Only the driving thread may
 // call it.
 CostModel shipped_costs(const Config& config, const Mesh& mesh) {
   const int neighbour = mesh.rank() == 0 ? 1 : 0;
   CostModel model = shipped_model(mesh.size() > 1 ? mesh.transport_name(neighbour) : "");
   model.eager = config.eager_limit;
-  model.cores = static_cast<int>(usable_cores());
+  model.cores = static_cast<int>(count_cores().of_rank);
   return model;
 }
 
@@ -220,8 +201,8 @@ MeshOptions mesh_options(Setup& setup, int rank, std::vector<PeerInfo> peers) {
 // Makes a world of `peers`. The world has neither control connections nor a communicator yet. Sets
 // `shipped` to the costs that are assumed before any measurement.
 std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> peers,
-                                  std::chrono::nanoseconds spin, CostModel& shipped) {
-  auto engine = std::make_shared<Engine>(DriverOptions{.spin = spin});
+                                  const DriverOptions& waiting, CostModel& shipped) {
+  auto engine = std::make_shared<Engine>(waiting);
   const int sharing = hosts_per_machine(peers);
   auto mesh = std::make_unique<Mesh>(engine->driver, mesh_options(setup, rank, std::move(peers)));
   {
@@ -274,11 +255,12 @@ Communicator build_world(Setup& setup, int rank, const std::vector<PeerInfo>& pe
   const int size = static_cast<int>(peers.size());
   const Deadline deadline = without_reserve(init_deadline, most_reserved);
   log::set_rank(rank, size);
-  const std::chrono::nanoseconds spin = spin_time(setup.config, peers, rank);
+  const DriverOptions waiting =
+      waiting_of(peers[static_cast<std::size_t>(rank)], peers, count_cores(), setup.config.spin);
   setup.liveness->meet(rank, peers);
   CostModel shipped;
-  const std::shared_ptr<World> world = make_world(setup, rank, peers, spin, shipped);
-  world->patient = spin.count() > 0;
+  const std::shared_ptr<World> world = make_world(setup, rank, peers, waiting, shipped);
+  world->patient = waiting.spin.count() > 0;
   world->offloads = std::move(setup.offloads);
   world->goodbye_limit = failed_goodbye_limit;
   if (size > 1) {

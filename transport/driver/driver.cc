@@ -7,6 +7,7 @@
 #include "transport/driver/futex.h"
 #include "transport/driver/idle_spell.h"
 #include "transport/driver/state.h"
+#include "transport/driver/time_slice.h"
 
 namespace tutti {
 namespace {
@@ -215,6 +216,7 @@ void Driver::drive(const std::atomic<std::uint32_t>& done, Deadline deadline) {
     const auto now = Deadline::Clock::now();
     if (now >= deadline.when()) return;
     if (!idle.has_begun()) {
+      if (state.options.short_slices) shorten_time_slice();
       state.expects_memory = expects_memory();
       idle.begin(now);
     }

@@ -163,6 +163,9 @@ struct DriverOptions {
   // After spinning, the waiter polls and yields the processor in turn for this long. Only then does it sleep,
   // since a wake-up is expensive for both threads.
   std::chrono::nanoseconds yield = std::chrono::microseconds(200);
+  // If this is true, threads that wait get short time slices (transport/driver/time_slice.h). That helps if
+  // ranks take turns on the processors, and reach each other through the kernel.
+  bool short_slices = false;
   // After a caller has driven, the background thread does not drive for this long.
   std::chrono::nanoseconds grace = std::chrono::milliseconds(1);
   // If this is false, there is no background thread, and only callers drive. This is for programs
