@@ -99,10 +99,9 @@ class VerbsTalker : public testing::Test {
   }
   // Does `harm` while rank 0 waits for another message, and returns how that message ends.
   Status status_after(const std::function<void()>& harm) {
-    Recv recv(8, 1, collective(2));
-    rank_.node().post(recv);
+    rank_.node().post(recv_);
     harm();
-    return recv.wait();
+    return recv_.wait();
   }
   void expect_protocol_error(const std::string& text, const std::function<void()>& harm) {
     const Status status = status_after(harm);
@@ -111,6 +110,7 @@ class VerbsTalker : public testing::Test {
     EXPECT_THAT(status.message(), HasSubstr(text));
   }
 
+  Recv recv_{8, 1, collective(2)};
   LoneRank rank_;
   test::End end_;
   RawPeer peer_;
@@ -132,6 +132,12 @@ TEST_F(VerbsTalker, WhoClaimsToHaveReceivedWhatWasNeverSentIsToBlame) {
 
 TEST_F(VerbsTalker, WhoSendsAPacketWithoutCreditIsToBlame) {
   expect_protocol_error("a packet that tutti does not send", [&] { end_.post_send(2, 0); });
+}
+
+// Such a write uses up a receive, but leaves nothing in the receive's slot.
+TEST_F(VerbsTalker, WhoWritesInPlaceOfAPacketIsToBlame) {
+  expect_protocol_error("a packet that tutti does not send",
+                        [&] { end_.post_write_with_immediate(2, 0, end_, 0); });
 }
 
 TEST_F(VerbsTalker, WhoSendsAnUnexpectedNoteIsToBlame) {
