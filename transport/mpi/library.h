@@ -31,10 +31,6 @@ class Library {
   static Result<std::unique_ptr<Library>> open(std::span<const std::string> names);
   virtual ~Library() = default;
 
-  // The name under which the library was found.
-  const std::string& name() const { return name_; }
-  // The first line of what the library says about its version.
-  const std::string& version() const { return version_; }
   Family family() const { return family_; }
   // Returns "libmpi.so.40 (Open MPI v4.1.4)", for messages.
   std::string describe() const;
