@@ -111,11 +111,13 @@ Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nano
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
 }
 
-// Returns the URL by which the ranks meet through MPI, or nothing if they meet elsewhere.
+// Returns the URL by which the ranks meet through MPI, or nothing if they meet elsewhere. If both URLs name a
+// place, the program's own counts. (If the places differ, `discover` reports that.)
 std::optional<InitUrl> mpi_url(const InitOptions& given, const Config& config) {
   for (const std::string& text : {given.url, config.init_method}) {
     const Result<InitUrl> url = parse_url(text);
-    if (url.ok() && url->scheme == InitUrl::Scheme::mpi) return *url;
+    if (!url.ok() || url->scheme == InitUrl::Scheme::env) continue;
+    return url->scheme == InitUrl::Scheme::mpi ? std::optional(*url) : std::nullopt;
   }
   return std::nullopt;
 }

@@ -14,7 +14,8 @@ namespace tutti {
 namespace {
 
 Result<std::unique_ptr<Offload>> create_nccl(const Config& config) {
-  return nccl::create({.cuda_library = config.cuda_library, .nccl_library = config.nccl_library});
+  return nccl::create(
+      {.cuda_library = config.cuda_library, .nccl_library = config.nccl_library, .encrypted = config.tls});
 }
 
 Result<std::unique_ptr<Offload>> create_staged(const Config& config) {

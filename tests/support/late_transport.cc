@@ -143,7 +143,6 @@ bool LateChannel::poll(StandIns<Op>& all) {
   };
   // A call of `done` may change the list, so each search starts from the front.
   for (auto due = all.begin(); (due = std::find_if(all.begin(), all.end(), is_due)) != all.end();) {
-    transport_.count_one_late();
     if (due->stage == Stage::over) {
       finish(all, *due, due->why);
     } else {

@@ -24,9 +24,6 @@ class LateTransport final : public TransportWrapper {
   void stop() override;
 
   std::uint32_t polls() const { return polls_; }
-  // Returns how many messages have ended late.
-  std::uint64_t ended_late() const { return ended_late_; }
-  void count_one_late() { ++ended_late_; }
   // Makes the separate thread wake the driver repeatedly until no channel has late messages.
   void wake_until_quiet();
 
@@ -38,7 +35,6 @@ class LateTransport final : public TransportWrapper {
   void work();
 
   const std::uint32_t polls_;
-  std::uint64_t ended_late_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool wakes_ = false;  // the mutex guards this member and the next two

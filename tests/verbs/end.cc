@@ -104,21 +104,23 @@ int End::modify(ibv_qp_attr attributes, int mask) const {
 }
 
 void End::join(End& one, End& other) {
-  one.connect(other);
-  other.connect(one);
+  one.connect(other.mate());
+  other.connect(one.mate());
 }
 
-void End::connect(const End& other) const {
+End::Mate End::mate() const { return {pair_->qp_num, gid_.gid, first_packet, port_.active_mtu}; }
+
+void End::connect(const Mate& mate) const {
   ibv_qp_attr to_receive{};
   to_receive.qp_state = IBV_QPS_RTR;
-  to_receive.path_mtu = std::min(port_.active_mtu, other.port_.active_mtu);
-  to_receive.dest_qp_num = other.pair_->qp_num;
-  to_receive.rq_psn = first_packet;
+  to_receive.path_mtu = std::min(port_.active_mtu, mate.mtu);
+  to_receive.dest_qp_num = mate.pair;
+  to_receive.rq_psn = mate.sequence;
   to_receive.max_dest_rd_atomic = 1;
   to_receive.min_rnr_timer = 12;
   to_receive.ah_attr.is_global = 1;
   to_receive.ah_attr.port_num = 1;
-  to_receive.ah_attr.grh.dgid = other.gid_.gid;
+  to_receive.ah_attr.grh.dgid = mate.gid;
   to_receive.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(gid_.gid_index);
   to_receive.ah_attr.grh.hop_limit = 255;
   check(modify(to_receive, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -159,6 +161,15 @@ int End::post_send(std::uint64_t id, std::size_t bytes, unsigned flags) const {
   request.wr_id = id;
   request.opcode = IBV_WR_SEND;
   request.send_flags = flags;
+  return post(request, bytes);
+}
+
+int End::post_send_with_immediate(std::uint64_t id, std::size_t bytes, std::uint32_t immediate) const {
+  ibv_send_wr request{};
+  request.wr_id = id;
+  request.opcode = IBV_WR_SEND_WITH_IMM;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.imm_data = htonl(immediate);
   return post(request, bytes);
 }
 

@@ -28,8 +28,18 @@ class End {
   End(const End&) = delete;
   End& operator=(const End&) = delete;
 
+  // A `Mate` is the queue pair to which an end is connected.
+  struct Mate {
+    std::uint32_t pair;
+    ibv_gid gid;
+    std::uint32_t sequence;  // the number of the first packet that it sends
+    ibv_mtu mtu;
+  };
   // Connects both ends.
   static void join(End& one, End& other);
+  void connect(const Mate& mate) const;
+  // Returns this end, as the other side needs it.
+  Mate mate() const;
   // Destroys the queue pair, as if the program had ended.
   void destroy_pair();
 
@@ -46,6 +56,7 @@ class End {
   // These post requests, and return zero or an errno. A request covers the first `bytes` of the memory.
   int post_receive(std::uint64_t id, std::size_t bytes) const;
   int post_send(std::uint64_t id, std::size_t bytes, unsigned flags = IBV_SEND_SIGNALED) const;
+  int post_send_with_immediate(std::uint64_t id, std::size_t bytes, std::uint32_t immediate) const;
   int post_write(std::uint64_t id, std::size_t bytes, const End& to, std::uint32_t key,
                  unsigned flags = IBV_SEND_SIGNALED) const;
   int post_write_with_immediate(std::uint64_t id, std::size_t bytes, const End& to,
@@ -59,7 +70,6 @@ class End {
   void open(const std::string& device);
   void find_gid();
   void make_pair();
-  void connect(const End& other) const;
   int post(ibv_send_wr request, std::size_t bytes) const;
 
   const verbs::Functions& functions_;

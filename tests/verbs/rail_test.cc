@@ -58,5 +58,27 @@ TEST(VerbsRail, DrainingEndsAlthoughMoreCompletionsArrive) {
   rail->stop();
 }
 
+// A completion queue that overflows cannot be used any more.
+TEST(VerbsRail, ThereAreNoMoreQueuePairsThanTheQueueHasRoomFor) {
+  const provider::Provider library({provider::ethernet_device("fake0", "10.0.0.1")});
+  const Functions& functions = provider::Provider::functions();
+  IdleLoop loop;
+  const auto rail = Rail::create(functions, usable_ports(functions, PortFilter(), {}).take().front()).take();
+  constexpr std::uint32_t slots = 32;
+  ASSERT_TRUE(rail->start(loop, 2 * Pipe::most_requests(slots) - 1).ok());
+  const Memory memory(rail->domain());
+  int left = 0;
+  Echo echo(left);
+  const auto make = [&] {
+    return Pipe::create(*rail, memory, {{}, slots, 1024}, rail->port().gids.front(), echo);
+  };
+  auto first = make();
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(make().status().code(), Code::resource_exhausted);
+  first->reset();
+  EXPECT_TRUE(make().ok());
+  rail->stop();
+}
+
 }  // namespace
 }  // namespace tutti::verbs

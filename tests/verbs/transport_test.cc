@@ -177,6 +177,19 @@ TEST(VerbsTransport, ALostLinkOfSoftRoceIsTheLossOfThePeer) {
   pair.expect_loss([&] { pair.provider.set_port("fake1", 1, IBV_PORT_DOWN); });
 }
 
+// The device reports the events of all of its ports.
+TEST(VerbsTransport, ALostLinkOfAnotherPortDoesNoHarm) {
+  std::vector<provider::DeviceSettings> devices = two_devices();
+  for (provider::DeviceSettings& device : devices) {
+    device.vendor = soft_roce_vendor;
+    device.ports.push_back(device.ports.front());
+  }
+  Pair pair(devices);
+  pair.provider.set_port("fake1", 2, IBV_PORT_DOWN);
+  for (int i = 0; i < 100; ++i) (*pair.world)[1].driver.progress();
+  exchange(*pair.world, 2);
+}
+
 // A card repeats its packets for a while.
 TEST(VerbsTransport, ALinkThatComesBackDoesNoHarm) {
   Pair pair;

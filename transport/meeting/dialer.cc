@@ -134,7 +134,7 @@ void Dialer::round_failed() {
     return fail(Code::unreachable, "no connection to " + format_endpoints(endpoints_) + ": " +
                                        failure_text(last_error_) + firewall_hint);
   }
-  retry();
+  retry_after(backoff_.next());
 }
 
 void Dialer::retry_after(milliseconds pause) {

@@ -42,8 +42,6 @@ class Dialer final : public DescriptorHandler, public Timer {
   void attempt_failed(int error);
   // Makes the next attempt after this pause, at the same endpoint.
   void retry_after(std::chrono::milliseconds pause);
-  // Does the same after a pause that grows each time.
-  void retry() { retry_after(backoff_.next()); }
   // Ends the attempts, and reports that they have failed.
   void fail(Code code, const std::string& why);
   // Ends the attempts without a report.

@@ -30,10 +30,6 @@ class Library {
   static Result<std::unique_ptr<Library>> open(std::span<const std::string> names);
   virtual ~Library() = default;
 
-  // Returns the name under which the library was found.
-  const std::string& name() const { return name_; }
-  // Returns the first words of what the library says about its version.
-  const std::string& version() const { return version_; }
   Family family() const { return family_; }
   // Returns "libmpi.so.40 (Open MPI v4.1.4)", for messages.
   std::string describe() const;

@@ -20,6 +20,8 @@ Status check_environment() {
 }  // namespace
 
 Result<std::unique_ptr<tutti::Offload>> create(const Options& options) {
+  if (options.encrypted)
+    return Status(Code::unsupported, "TUTTI_TLS is set, but what NCCL sends would not be encrypted");
   const Result<const cuda::Api*> cuda = cuda::load(options.cuda_library);
   if (!cuda.ok()) return cuda.status();
   if (const Status allowed = check_environment(); !allowed.ok()) return allowed;

@@ -73,7 +73,8 @@ void Channel::on_broken(const std::string& why) {
   if (stage_ == Stage::confirming) {
     // The peer has ended its attempt, perhaps to try another kind of address.
     start_over();
-    return kick();
+    if (has_frames()) kick();
+    return;
   }
   // The peer may have sent packets that say why it left. They have all arrived, so this handles them first.
   if (stage_ == Stage::open) context_.rail->drain();

@@ -103,7 +103,7 @@ void Connector::next_kind(const Status& why) {
 void Connector::on_broken(const std::string& why) {
   drop();
   log::debug("verbs: an attempt to connect to ", context_.describe(peer_), " has ended: ", why);
-  dialer_.retry();
+  dialer_.attempt_failed(EPIPE);
 }
 
 void Connector::on_timer() { probe_failed("none arrived in time"); }

@@ -16,7 +16,6 @@ class Domain {
   Domain& operator=(const Domain&) = delete;
 
   const Functions& functions() const { return functions_; }
-  Device& device() const { return *device_; }
   ibv_pd* raw() const { return domain_; }
 
  private:

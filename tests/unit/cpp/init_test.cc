@@ -1,4 +1,6 @@
-// Tests that `init` refuses ranks of another build, and which names of transports it accepts.
+// Tests that `init` refuses ranks of another build and places that contradict each other, and which names of
+// transports it accepts.
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -66,6 +68,21 @@ TEST(Init, TransportsByName) {
                   HasSubstr("there are: shm, verbs, tcp, nccl, or auto alone, for all that can run"));
     }
   }
+}
+
+// MPI must not be initialized for a job that meets elsewhere.
+TEST(Init, AnotherPlaceThanMpiIsAContradiction) {
+  setenv("TUTTI_INIT_METHOD", "mpi://", 1);
+  setenv("TUTTI_MPI_LIBRARY", "/no/libmpi.so", 1);
+  try {
+    init({.url = "tcp://127.0.0.1:1?rank=0&world_size=1"});
+    ADD_FAILURE() << "there is no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("at mpi:// according to TUTTI_INIT_METHOD"));
+  }
+  unsetenv("TUTTI_INIT_METHOD");
+  unsetenv("TUTTI_MPI_LIBRARY");
 }
 
 }  // namespace

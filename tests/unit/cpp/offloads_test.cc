@@ -51,6 +51,17 @@ TEST(Offloads, LibrariesThatAreNamedMustWork) {
   EXPECT_THAT(made({"tcp"}, with(TUTTI_FAKE_CUDA, missing)), ElementsAre("staged"));
 }
 
+// NCCL makes its own connections, which are not encrypted.
+TEST(Offloads, NcclIsLeftOutOrRefusedIfDataMustBeEncrypted) {
+  Config config = with(TUTTI_FAKE_CUDA, "");
+  config.tls = true;
+  EXPECT_THAT(made({}, config), ElementsAre("staged"));
+  config.nccl_library = TUTTI_FAKE_NCCL;
+  EXPECT_THAT(made({}, config), ElementsAre(HasSubstr("would not be encrypted")));
+  EXPECT_THAT(made({"nccl", "tcp"}, config), ElementsAre(HasSubstr("would not be encrypted")));
+  EXPECT_THAT(made({"shm", "tcp"}, config), ElementsAre("staged"));
+}
+
 TEST(Offloads, APipeIsNoLibrary) {
   const ScratchFolder folder;
   const std::string pipe = folder.path() + "/library.so";

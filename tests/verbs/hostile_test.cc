@@ -1,0 +1,156 @@
+// Tests what a rank does if its peer breaks the protocol. The test plays the peer, rank 1.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/verbs/end.h"
+#include "tests/verbs/lone_rank.h"
+#include "transport/stream/frame.h"
+#include "transport/verbs/gid.h"
+
+namespace tutti::verbs {
+namespace {
+
+using conformance::collective;
+using conformance::Recv;
+using conformance::Send;
+using testing::HasSubstr;
+
+// A hello counts only if it comes from the process that has published itself as rank 1, and is meant for this
+// process.
+TEST(VerbsMember, WithoutTheNoncesIsClosed) {
+  const LoneRank rank;
+  for (const auto& spoil : std::initializer_list<std::function<void(Note&)>>{
+           [](Note& note) { ++note.from_nonce; }, [](Note& note) { ++note.to_nonce; },
+           [](Note& note) { note.from = 0; }, [](Note& note) { note.from = 7; },
+           [](Note& note) { note.to = 1; }, [](Note& note) { note.kind = NoteKind::go; },
+           [](Note& note) { ++note.version; }}) {
+    Note hello = rank.hello();
+    spoil(hello);
+    RawPeer peer(rank.address());
+    peer.say(hello);
+    EXPECT_TRUE(peer.is_closed());
+  }
+  EXPECT_EQ(RawPeer(rank.address()).ask(rank.hello()).kind, NoteKind::welcome);
+}
+
+// With fewer or smaller slots, no frame could be sent.
+TEST(VerbsMember, ThatOffersAnImpossibleQueuePairIsRefused) {
+  for (const auto& spoil : std::initializer_list<std::function<void(End&)>>{
+           [](End& end) { end.slots = 3; }, [](End& end) { end.slot_bytes = 127; },
+           [](End& end) { end.mtu = 0; }, [](End& end) { end.mtu = IBV_MTU_4096 + 1; }}) {
+    const LoneRank rank;
+    Note hello = rank.hello();
+    spoil(hello.end);
+    const Note answer = RawPeer(rank.address()).ask(hello);
+    EXPECT_EQ(answer.kind, NoteKind::refused);
+    EXPECT_THAT(answer.why.failure(0).message(), HasSubstr("impossible queue pair"));
+  }
+}
+
+// The rank has nothing to send, so it waits for the member's next offer.
+TEST(VerbsMember, ThatOffersAnUnknownKindOfAddressIsToldSo) {
+  const Door door;
+  LoneRank rank({door.address()});
+  Note hello = rank.hello();
+  hello.end.kind = 200;
+  EXPECT_EQ(RawPeer(rank.address()).ask(hello).kind, NoteKind::cannot);
+  rank.node().drive([&] { EXPECT_FALSE(door.is_knocked()); });
+  EXPECT_EQ(RawPeer(rank.address()).ask(rank.hello()).kind, NoteKind::welcome);
+}
+
+// A `VerbsTalker` is a member with a queue pair, which is connected with rank 0. It has sent one message.
+class VerbsTalker : public testing::Test {
+ protected:
+  VerbsTalker() : end_(provider::Provider::functions(), "fake1"), peer_(rank_.address()) {
+    Note hello = rank_.hello();
+    const test::End::Mate own = end_.mate();
+    hello.end.queue_pair = own.pair;
+    hello.end.sequence = own.sequence;
+    std::copy(std::begin(own.gid.raw), std::end(own.gid.raw), hello.end.gid.begin());
+    const Note answer = peer_.ask(hello);
+    test::End::Mate mate{answer.end.queue_pair, {}, answer.end.sequence, IBV_MTU_1024};
+    std::copy(answer.end.gid.begin(), answer.end.gid.end(), std::begin(mate.gid.raw));
+    end_.connect(mate);
+    for (std::uint64_t id = 0; id < 8; ++id) EXPECT_EQ(end_.post_receive(id, 1024), 0);
+    // The frame also tells rank 0 that packets have gone both ways.
+    Recv recv(8, 1, collective(1));
+    rank_.node().post(recv);
+    say_frame(Send(8, collective(1), 1));
+    EXPECT_TRUE(recv.wait().ok()) << recv.status.to_string();
+    EXPECT_TRUE(recv.holds(1));
+  }
+
+  // Sends a small message.
+  void say_frame(const Send& message) {
+    FrameHeader header;
+    header.type = FrameType::eager;
+    header.payload = static_cast<std::uint32_t>(message.memory.size());
+    header.message = message.header;
+    encode(header, std::span(end_.memory()).first<frame_header_bytes>());
+    std::copy(message.memory.begin(), message.memory.end(), end_.memory().begin() + frame_header_bytes);
+    EXPECT_EQ(end_.post_send_with_immediate(1, frame_header_bytes + message.memory.size(), 0), 0);
+  }
+  // Does `harm` while rank 0 waits for another message, and returns how that message ends.
+  Status status_after(const std::function<void()>& harm) {
+    rank_.node().post(recv_);
+    harm();
+    return recv_.wait();
+  }
+  void expect_protocol_error(const std::string& text, const std::function<void()>& harm) {
+    const Status status = status_after(harm);
+    EXPECT_EQ(status.code(), Code::protocol_error);
+    EXPECT_EQ(status.peer(), 1);
+    EXPECT_THAT(status.message(), HasSubstr(text));
+  }
+
+  Recv recv_{8, 1, collective(2)};
+  LoneRank rank_;
+  test::End end_;
+  RawPeer peer_;
+};
+
+TEST_F(VerbsTalker, WhoSendsNonsenseIsToBlame) {
+  std::ranges::fill(end_.memory(), std::byte{0x5a});
+  expect_protocol_error("not a frame", [&] { end_.post_send_with_immediate(2, frame_header_bytes, 0); });
+}
+
+TEST_F(VerbsTalker, WhoSendsAPartOfAHeaderIsToBlame) {
+  expect_protocol_error("not a frame", [&] { end_.post_send_with_immediate(2, frame_header_bytes - 1, 0); });
+}
+
+// Otherwise the credit of the rank would become larger than the number of receives that its peer has.
+TEST_F(VerbsTalker, WhoClaimsToHaveReceivedWhatWasNeverSentIsToBlame) {
+  expect_protocol_error("never sent", [&] { end_.post_send_with_immediate(2, 0, 1000); });
+}
+
+TEST_F(VerbsTalker, WhoSendsAPacketWithoutCreditIsToBlame) {
+  expect_protocol_error("a packet that tutti does not send", [&] { end_.post_send(2, 0); });
+}
+
+// Such a write uses up a receive, but leaves nothing in the receive's slot.
+TEST_F(VerbsTalker, WhoWritesInPlaceOfAPacketIsToBlame) {
+  expect_protocol_error("a packet that tutti does not send",
+                        [&] { end_.post_write_with_immediate(2, 0, end_, 0); });
+}
+
+TEST_F(VerbsTalker, WhoSendsAnUnexpectedNoteIsToBlame) {
+  Note note = rank_.hello();
+  note.kind = NoteKind::welcome;
+  expect_protocol_error("an unexpected note", [&] { peer_.say(note); });
+}
+
+TEST_F(VerbsTalker, WhoSendsSomethingElseThanNotesIsLost) {
+  Note note = rank_.hello();
+  ++note.magic;
+  EXPECT_THAT(status_after([&] { peer_.say(note); }).message(), HasSubstr("it broke the protocol"));
+}
+
+}  // namespace
+}  // namespace tutti::verbs
