@@ -19,8 +19,9 @@ class VerbsFixture final : public TransportFixture {
   std::unique_ptr<Transport> create(int, bool small_buffers, const MessageLimits& limits) override {
     verbs::Options made = options();
     made.limits = limits;
-    // The limit is long, since sixteen ranks may share two emulated processors.
+    // The limits are long, since sixteen ranks may share two emulated processors.
     made.probe_timeout = std::chrono::minutes(1);
+    made.most_checks = 1000;
     made.handshake_timeout = std::chrono::minutes(1);
     if (small_buffers) {
       made.slots = 8;

@@ -1,10 +1,12 @@
-// Runs jobs on two hosts that are network namespaces. Each host has a Soft-RoCE device of its own. These
-// tests change devices and links, so they run in the virtual machine only.
+// Runs jobs on two hosts that are network namespaces. Each host has a Soft-RoCE device of its own: ranks
+// cannot open the other host's device. These tests change devices and links, so they run in the virtual
+// machine only.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -53,6 +55,20 @@ int resources(const std::string& device, const std::string& name) {
   return -1;
 }
 
+// Returns the command that runs `command` without access to any RDMA device but `own`. The command runs in a
+// mount namespace, in which /dev/null covers the files of the other devices.
+Words with_device(const std::string& own, const Words& command) {
+  std::string script;
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/class/infiniband_verbs")) {
+    std::string name;
+    if (!(std::ifstream(entry.path() / "ibdev") >> name) || name == own) continue;
+    script += "mount --bind /dev/null /dev/infiniband/" + entry.path().filename().string() + " && ";
+  }
+  Words words = {"unshare", "--mount", "bash", "-c", script + "exec \"$@\"", "bash"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
 // A device gets its addresses a moment after its link is up.
 void wait_for_address(const std::string& device) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -90,10 +106,9 @@ class VerbsJobs : public testing::Test {
       Process::Environment environment = {
           {"TUTTI_RANK", std::to_string(rank)},
           {"TUTTI_WORLD_SIZE", std::to_string(hosts.size())},
-          {"TUTTI_INIT_METHOD", "tcp://" + network_->address(hosts[0]) + ":29620"},
-          {"TUTTI_IB_HCA", "=" + device(hosts[rank])}};
+          {"TUTTI_INIT_METHOD", "tcp://" + network_->address(hosts[0]) + ":29620"}};
       environment.insert(more.begin(), more.end());
-      ranks_.emplace_back(network_->on(hosts[rank], command), environment);
+      ranks_.emplace_back(network_->on(hosts[rank], with_device(device(hosts[rank]), command)), environment);
     }
   }
   void expect_success() {
@@ -110,6 +125,12 @@ class VerbsJobs : public testing::Test {
     const std::string out = ranks_[rank].out();
     return out.substr(std::min(out.find("failed "), out.size()));
   }
+  // Returns what `tutti info` prints on a host.
+  std::string info(int host, const Process::Environment& environment = {}) {
+    Process process(network_->on(host, with_device(device(host), {program("tutti"), "info"})), environment);
+    EXPECT_EQ(process.wait(), 0) << process.report();
+    return process.out();
+  }
   std::uint64_t sent(int host) const { return packets(device(host)) - before_[host]; }
 
   static inline std::unique_ptr<NetworkHosts> network_;
@@ -125,11 +146,13 @@ TEST_F(VerbsJobs, TrainOnTwoHosts) {
   EXPECT_GT(sent(1), 1000u);
 }
 
+// No variable is set: the ranks choose by themselves.
 TEST_F(VerbsJobs, UseVerbsBetweenHosts) {
   start({0, 1}, {program("02_all_reduce")});
   expect_success();
   EXPECT_GT(sent(0), 0u);
   EXPECT_GT(sent(1), 0u);
+  EXPECT_THAT(info(1), HasSubstr("can run, with rxe1 port 1, RoCEv2, IPv4 10.7.0.2"));
 }
 
 TEST_F(VerbsJobs, UseSharedMemoryWithinAHost) {
@@ -144,9 +167,7 @@ TEST_F(VerbsJobs, UseTcpIfAHostHasNoDevice) {
   start({0, 1}, {program("02_all_reduce")});
   expect_success();
   EXPECT_EQ(sent(0), 0u);
-  Process info({program("tutti"), "info"}, {{"TUTTI_IB_HCA", "=rxe1"}});
-  EXPECT_EQ(info.wait(), 0) << info.report();
-  EXPECT_THAT(info.out(), HasSubstr("cannot run: no InfiniBand or RoCE device can be used"));
+  EXPECT_THAT(info(1), HasSubstr("cannot run: no InfiniBand or RoCE device can be used"));
   run({"rdma", "link", "add", "rxe1", "type", "rxe", "netdev", "cable1"});
   wait_for_address("rxe1");
 }
@@ -155,10 +176,33 @@ TEST_F(VerbsJobs, UseTcpIfAPortIsDown) {
   run({"ip", "link", "set", "cable1", "down"});
   start({0, 1}, {program("02_all_reduce")});
   expect_success();
-  EXPECT_THAT(output_of({program("tutti"), "info"}), HasSubstr("rxe1 port 1: the port is down"));
+  EXPECT_THAT(info(1), HasSubstr("rxe1 port 1: the port is down"));
   run({"ip", "link", "set", "cable1", "up"});
   wait_for_address("rxe0");
   wait_for_address("rxe1");
+}
+
+TEST_F(VerbsJobs, UseTcpIfPayloadsMustBeEncrypted) {
+  start({0, 1}, {program("02_all_reduce")}, {{"TUTTI_TLS", "1"}, {"TUTTI_TOKEN", "a token of many letters"}});
+  expect_success();
+  EXPECT_EQ(sent(0), 0u);
+  EXPECT_EQ(sent(1), 0u);
+  EXPECT_THAT(info(0, {{"TUTTI_TLS", "1"}}), HasSubstr("would not be encrypted"));
+}
+
+// Both devices work, but what they send does not arrive: the hardware address of the other one is wrong.
+TEST_F(VerbsJobs, UseTcpIfPacketsVanish) {
+  const auto set_neighbours = [](const std::string& verb) {
+    run({"ip", "neigh", verb, "10.7.0.2", "lladdr", "02:00:00:00:07:99", "nud", "permanent", "dev",
+         "cable0"});
+    run({"ip", "neigh", verb, "10.7.0.1", "lladdr", "02:00:00:00:07:99", "nud", "permanent", "dev",
+         "cable1"});
+  };
+  set_neighbours("replace");
+  start({0, 1}, {program("02_all_reduce")}, {{"TUTTI_LOG_LEVEL", "info"}, {"TUTTI_IB_GID_INDEX", "1"}});
+  expect_success();
+  EXPECT_THAT(ranks_[0].err() + ranks_[1].err(), HasSubstr("verbs is not used with rank"));
+  set_neighbours("del");
 }
 
 TEST_F(VerbsJobs, FailOnAllRanksIfOneIsKilled) {

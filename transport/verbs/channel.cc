@@ -44,10 +44,14 @@ void Channel::accept(const Note& hello, std::unique_ptr<Link> link) {
 Status Channel::take_offer(const Note& hello) {
   const Gid* const gid = context_.gid_of(hello.end.kind);
   if (gid == nullptr) return Status(Code::unsupported, "this rank has no address of that kind");
+  if (context_.dead_paths.contains(*gid, hello.end))
+    return Status(Code::unsupported, "no packet has passed between these addresses before");
   auto pipe = context_.make_pipe(*gid, *this);
   if (!pipe.ok()) return pipe.status();
   pipe_ = *std::move(pipe);
-  return pipe_->connect(hello.end);
+  const Status connected = pipe_->connect(hello.end);
+  if (connected.code() == Code::unsupported) context_.dead_paths.add(*gid, hello.end);
+  return connected;
 }
 
 // Tells the peer that its kind of address does not work, and waits for the peer's next offer. If none comes,
@@ -64,6 +68,8 @@ void Channel::on_note(const Note& note) {
     open();
   } else if (stage_ == Stage::confirming && note.kind == NoteKind::refused) {
     on_refused(note.why.failure(peer()));
+  } else if (note.kind == NoteKind::check) {
+    if (stage_ == Stage::confirming) link_->send(note);
   } else if (note.kind != NoteKind::go) {
     pipe_failed(lost(Code::protocol_error, "it sent an unexpected note"));
   }

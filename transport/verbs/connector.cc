@@ -26,9 +26,8 @@ security::Guard Connector::on_reached(int descriptor, Deadline limit) {
 }
 
 void Connector::on_passed(meeting::Connection connection) {
-  const Gid* const gid = context_.gid_of(kinds_[kind_]);
-  if (gid == nullptr) return give_up(Status(Code::internal, "an address of this rank has vanished"));
-  auto pipe = context_.make_pipe(*gid, *this);
+  if (gid() == nullptr) return give_up(Status(Code::internal, "an address of this rank has vanished"));
+  auto pipe = context_.make_pipe(*gid(), *this);
   if (!pipe.ok()) return give_up(pipe.status());
   pipe_ = *std::move(pipe);
   link_ = std::make_unique<Link>(context_, std::move(connection), this);
@@ -55,6 +54,9 @@ void Connector::on_note(const Note& note) {
       return next_kind(note.why.failure(peer_));
     case NoteKind::refused:
       return refused(note.why.failure(peer_));
+    case NoteKind::check:
+      if (probing_) return checked();
+      break;
     default:
       break;
   }
@@ -67,12 +69,30 @@ void Connector::refused(const Status& why) {
 }
 
 void Connector::welcomed(const Note& note) {
-  const Status connected = pipe_->connect(note.end);
+  if (context_.dead_paths.contains(*gid(), note.end))
+    return next_kind(Status(Code::unreachable, "no packet has passed between these addresses before", peer_));
+  theirs_ = note.end;
+  const Status connected = pipe_->connect(theirs_);
   if (connected.code() == Code::protocol_error) return dialer_.fail(connected.code(), connected.message());
-  if (!connected.ok()) return next_kind(connected);
+  if (!connected.ok()) {
+    context_.dead_paths.add(*gid(), theirs_);
+    return next_kind(connected);
+  }
   probing_ = true;
-  context_.timers.set(*this, Deadline::after(context_.options.probe_timeout));
+  checks_ = 0;
+  probe_limit_ = Deadline::after(context_.options.probe_timeout);
+  probe();
+}
+
+void Connector::probe() {
+  context_.timers.set(*this, Deadline::after(context_.options.probe_interval));
   pipe_->probe();
+}
+
+// The peer handles packets before it answers. So if it keeps answering, packets do not arrive.
+void Connector::checked() {
+  ++all_checks_;
+  if (++checks_ >= context_.options.most_checks) probe_failed("none arrived, although the peer is awake");
 }
 
 // The first packet answers the packet that this rank has sent, and so shows that packets go both ways.
@@ -88,12 +108,14 @@ void Connector::on_packet(std::span<const std::byte>) {
 void Connector::on_pipe_broken(Code, const std::string& why) { probe_failed(why); }
 
 void Connector::probe_failed(const std::string& why) {
+  if (probing_) context_.dead_paths.add(*gid(), theirs_);
   next_kind(Status(Code::unreachable, "no packet went to " + context_.describe(peer_) + " and back: " + why,
                    peer_));
 }
 
 void Connector::next_kind(const Status& why) {
-  if (kind_ + 1 == kinds_.size()) return give_up(why);
+  const bool patient = all_checks_ < 2 * context_.options.most_checks;
+  if (kind_ + 1 == kinds_.size() || !patient) return give_up(why);
   log::info("verbs: the next kind of address is tried: ", why.message());
   drop();
   ++kind_;
@@ -106,7 +128,13 @@ void Connector::on_broken(const std::string& why) {
   dialer_.retry();
 }
 
-void Connector::on_timer() { probe_failed("none arrived in time"); }
+void Connector::on_timer() {
+  if (probe_limit_.expired()) return probe_failed("none arrived in time");
+  Note note;
+  note.kind = NoteKind::check;
+  link_->send(note);
+  probe();
+}
 
 void Connector::drop() {
   context_.timers.cancel(*this);
@@ -131,7 +159,9 @@ void Connector::give_up(const Status& why) {
   events_.on_refused(why);
 }
 
+// If the peer has answered over TCP, then the next transport may still connect the two ranks.
 void Connector::on_dial_failed(const Status& why) {
+  if (probing_) return give_up(why);
   drop();
   events_.on_connect_failed(why);
 }

@@ -20,8 +20,10 @@ using ConnectorEvents = meeting::ConnectorEvents<Link, Pipe>;
 
 // A `Connector` connects a pipe to one peer. Each attempt makes a TCP connection, offers a queue pair over
 // it, and then sends a packet over the queue pair that the peer must answer. An attempt uses one kind of
-// address. If that kind does not work, the next attempt uses the next kind that both ranks have. The
-// destructor ends the attempts.
+// address. If that kind does not work, the next attempt uses the next kind that both ranks have.
+//
+// Only a peer that is awake can answer a packet. So a kind of address counts as broken only if the peer has
+// answered over TCP several times in the meantime. The destructor ends the attempts.
 class Connector final : public meeting::DialerEvents, public LinkEvents, public PipeEvents, public Timer {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
@@ -49,7 +51,10 @@ class Connector final : public meeting::DialerEvents, public LinkEvents, public 
   void on_pipe_broken(Code code, const std::string& why) override;
   void on_timer() override;
 
+  const Gid* gid() const { return context_.gid_of(kinds_[kind_]); }
   void welcomed(const Note& note);
+  void probe();
+  void checked();
   void refused(const Status& why);
   void probe_failed(const std::string& why);
   void next_kind(const Status& why);
@@ -67,7 +72,11 @@ class Connector final : public meeting::DialerEvents, public LinkEvents, public 
   meeting::Dialer dialer_;
   std::unique_ptr<Link> link_;  // once the guard is passed
   std::unique_ptr<Pipe> pipe_;
-  bool probing_ = false;  // whether the first packet is under way
+  bool probing_ = false;                      // whether the first packet is under way
+  End theirs_;                                // while probing: the peer's end
+  Deadline probe_limit_ = Deadline::never();  // while probing
+  int checks_ = 0;                            // how often the peer has answered while no packet came back
+  int all_checks_ = 0;                        // the same for all kinds together
 };
 
 }  // namespace tutti::verbs

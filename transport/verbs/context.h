@@ -8,6 +8,7 @@
 #include "transport/channel_map.h"
 #include "transport/meeting/addressed_context.h"
 #include "transport/verbs/address.h"
+#include "transport/verbs/dead_paths.h"
 #include "transport/verbs/memory.h"
 #include "transport/verbs/options.h"
 #include "transport/verbs/pipe.h"
@@ -44,6 +45,7 @@ struct Context : meeting::AddressedContext<Address, published_by> {
   tutti::Transport& transport;
   std::unique_ptr<Rail> rail;
   std::shared_ptr<Memory> memory;
+  DeadPaths dead_paths;
   std::vector<std::unique_ptr<Pipe>> discarded;
   ChannelMap<Channel> channels;
 };

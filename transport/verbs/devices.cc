@@ -35,6 +35,8 @@ void append_ports(const Functions& functions, ibv_device* device, const PortFilt
   const auto reject = [&](const std::string& what, const std::string& why) {
     reasons += (reasons.empty() ? "" : "; ") + what + ": " + why;
   };
+  if (device->transport_type != IBV_TRANSPORT_IB)
+    return reject(port.name, "it is neither an InfiniBand nor a RoCE device");
   port.device = Device::open(functions, device);
   if (port.device == nullptr) return reject(port.name, error_text(errno));
   if (const int error = functions.query_device(&port.device->context(), &port.limits))

@@ -17,6 +17,8 @@ enum class NoteKind : std::uint32_t {
   wait = 4,     // the sender's own offer is on its way and will be used, since the sender is the lower rank
   cannot = 5,   // this kind of address cannot be used here, but another one may work
   refused = 6,  // there will be no connection, and why
+  check =
+      7,  // no packet has come back yet; the peer answers with the same note, which shows that it is awake
 };
 
 // An `End` is one end of a connection: a queue pair, and the slots into which it receives.

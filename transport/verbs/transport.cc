@@ -96,7 +96,9 @@ Status Transport::start(Driver& driver, TransportOwner& owner) {
   // Each peer needs room for the completions of one pipe, and of a second one while it connects.
   const auto pipes = 2 * static_cast<std::uint64_t>(owner.size());
   const Status started = context_.rail->start(context_, pipes * Pipe::most_requests(context_.options.slots));
-  return started.ok() ? listeners_.start(owner.rank()) : started;
+  // The device then gives no queue pairs, so every peer is refused, and the next transport is used.
+  if (!started.ok()) log::warn("verbs cannot be used: ", started.message());
+  return listeners_.start(owner.rank());
 }
 
 std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanoseconds connect_timeout) {
