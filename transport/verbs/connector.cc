@@ -14,11 +14,23 @@ Connector::Connector(Context& context, int peer, Address address, std::chrono::n
     : context_(context),
       peer_(peer),
       address_(std::move(address)),
-      kinds_(common_kinds(context.address.fabric, address_.fabric)),
+      pairs_(pair_rails(context.address, address_, context.owner->rank() < peer)),
+      paths_(paths_of(pairs_)),
       events_(events),
       dialer_(context, peer, address_.endpoints, {timeout, context.options.handshake_timeout}, *this) {}
 
 Connector::~Connector() { drop(); }
+
+// The best kind of address of each pair comes first, then the second best of each pair, and so on.
+std::vector<Connector::Path> Connector::paths_of(const std::vector<RailPair>& pairs) {
+  std::vector<Path> paths;
+  for (std::size_t rank = 0; rank <= static_cast<std::size_t>(last_gid_kind); ++rank) {
+    for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
+      if (rank < pairs[pair].kinds.size()) paths.push_back({pair, pairs[pair].kinds[rank]});
+    }
+  }
+  return paths;
+}
 
 security::Guard Connector::on_reached(int descriptor, Deadline limit) {
   meeting::tune(descriptor);
@@ -27,7 +39,7 @@ security::Guard Connector::on_reached(int descriptor, Deadline limit) {
 
 void Connector::on_passed(meeting::Connection connection) {
   if (gid() == nullptr) return give_up(Status(Code::internal, "an address of this rank has vanished"));
-  auto pipe = context_.make_pipe(*gid(), *this);
+  auto pipe = context_.make_pipe(pairs_, paths_[path_].pair, *gid(), *this);
   if (!pipe.ok()) return give_up(pipe.status());
   pipe_ = *std::move(pipe);
   link_ = std::make_unique<Link>(context_, std::move(connection), this);
@@ -38,6 +50,7 @@ void Connector::on_passed(meeting::Connection connection) {
   Note note;
   note.kind = NoteKind::connect;
   context_.introduce(note, peer_, address_);
+  note.rail = static_cast<std::uint32_t>(paths_[path_].pair);
   note.end = pipe_->end();
   link_->send(note);
 }
@@ -51,7 +64,7 @@ void Connector::on_note(const Note& note) {
       drop();
       return dialer_.retry_after(meeting::pause_for_theirs);
     case NoteKind::cannot:
-      return next_kind(note.why.failure(peer_));
+      return next_path(note.why.failure(peer_));
     case NoteKind::refused:
       return refused(note.why.failure(peer_));
     case NoteKind::check:
@@ -70,13 +83,13 @@ void Connector::refused(const Status& why) {
 
 void Connector::welcomed(const Note& note) {
   if (context_.dead_paths.contains(*gid(), note.end))
-    return next_kind(Status(Code::unreachable, "no packet has passed between these addresses before", peer_));
+    return next_path(Status(Code::unreachable, "no packet has passed between these addresses before", peer_));
   theirs_ = note.end;
   const Status connected = pipe_->connect(theirs_);
   if (connected.code() == Code::protocol_error) return dialer_.fail(connected.code(), connected.message());
   if (!connected.ok()) {
     context_.dead_paths.add(*gid(), theirs_);
-    return next_kind(connected);
+    return next_path(connected);
   }
   probing_ = true;
   checks_ = 0;
@@ -109,16 +122,16 @@ void Connector::on_pipe_broken(Code, const std::string& why) { probe_failed(why)
 
 void Connector::probe_failed(const std::string& why) {
   if (probing_) context_.dead_paths.add(*gid(), theirs_);
-  next_kind(Status(Code::unreachable, "no packet went to " + context_.describe(peer_) + " and back: " + why,
+  next_path(Status(Code::unreachable, "no packet went to " + context_.describe(peer_) + " and back: " + why,
                    peer_));
 }
 
-void Connector::next_kind(const Status& why) {
+void Connector::next_path(const Status& why) {
   const bool patient = all_checks_ < 2 * context_.options.most_checks;
-  if (kind_ + 1 == kinds_.size() || !patient) return give_up(why);
-  log::info("verbs: the next kind of address is tried: ", why.message());
+  if (path_ + 1 == paths_.size() || !patient) return give_up(why);
+  log::info("verbs: the next way is tried: ", why.message());
   drop();
-  ++kind_;
+  ++path_;
   dialer_.retry_after(std::chrono::milliseconds(0));
 }
 

@@ -188,7 +188,8 @@ void Rail::on_event(const ibv_async_event& event) {
       log::warn("verbs: ", port_.name, " has failed: ", what);
       return fail_all(what);
     case IBV_EVENT_PORT_ERR:
-      return on_lost_link();
+      if (event.element.port_num == port_.number) on_lost_link();
+      return;
     default:
       log::debug("verbs: ", port_.name, ": ", what);
   }
