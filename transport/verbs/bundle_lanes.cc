@@ -200,8 +200,8 @@ void Bundle::end_if_last() {
   events_.on_pipe_broken(Code::peer_lost, last_why_);
 }
 
-// Both sides have left the rail, so nothing arrives over it any more. What has not arrived is sent again over
-// other rails.
+// Both sides have left the rail, so nothing arrives over it any more. This sends everything that has not
+// arrived again, over other rails.
 bool Bundle::settle(Lane& lane) {
   if (&lane == main_) {
     std::optional<std::deque<Packet>> packets = lane.pipe->not_taken(*lane.peer_has_taken);
