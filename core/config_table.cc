@@ -115,7 +115,7 @@ constexpr Config::Variable table[] = {
     {.name = "TUTTI_IB_HCA", .member = &Config::ib_hca, .default_value = "",
      .meaning = "InfiniBand and RoCE devices: prefixes of names separated by commas, each with a port if need be "
                 "(mlx5_0:1); a leading ^ excludes, a leading = matches exactly, and ^= excludes exactly. Not set: "
-                "NCCL_IB_HCA. If neither is set, verbs is used only if TUTTI_TRANSPORTS names it, with any device."},
+                "NCCL_IB_HCA, or else every device."},
     {.name = "TUTTI_IB_GID_INDEX", .member = &Config::ib_gid_index, .default_value = "",
      .meaning = "The index of the address (GID) to use on each device. Not set: NCCL_IB_GID_INDEX, or else the best "
                 "address over which the two processes reach each other.",

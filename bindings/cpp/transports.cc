@@ -58,12 +58,10 @@ Result<std::unique_ptr<Transport>> create_verbs(const TransportSetup& setup) {
   return verbs::create(options);
 }
 
-// verbs has not been tested on real cards yet, so it is used only if the user chooses devices.
 Status verbs_left_out(const Config& config) {
-  if (!verbs::settings_from(config).devices.empty()) return {};
-  return Status(
-      Code::unsupported,
-      "neither TUTTI_IB_HCA nor NCCL_IB_HCA chooses devices, and TUTTI_TRANSPORTS does not name it");
+  if (!verbs::is_switched_off(config)) return {};
+  return Status(Code::unsupported,
+                "NCCL_IB_DISABLE is 1, TUTTI_IB_HCA is not set, and TUTTI_TRANSPORTS does not name it");
 }
 
 constexpr std::array entries = {

@@ -1,4 +1,7 @@
 #include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "tests/conformance/channel_conformance.h"
 #include "tests/verbs/tested_library.h"
@@ -7,10 +10,11 @@
 namespace tutti::conformance {
 namespace {
 
-// A `VerbsFixture` uses either a device that exists only in this process or a device of the system
-// (`TestedLibrary`).
+// A `VerbsFixture` uses either devices that exist only in this process or devices of the system
+// (`TestedLibrary`). `devices` chooses them: each is a rail.
 class VerbsFixture final : public TransportFixture {
  public:
+  explicit VerbsFixture(std::string devices) : devices_(std::move(devices)) {}
   std::string name() const override { return "verbs"; }
   std::string why_not() const override {
     const auto made = verbs::create(options());
@@ -19,8 +23,9 @@ class VerbsFixture final : public TransportFixture {
   std::unique_ptr<Transport> create(int, bool small_buffers, const MessageLimits& limits) override {
     verbs::Options made = options();
     made.limits = limits;
-    // The limit is long, since sixteen ranks may share two emulated processors.
+    // The limits are long, since sixteen ranks may share two emulated processors.
     made.probe_timeout = std::chrono::minutes(1);
+    made.most_checks = 1000;
     made.handshake_timeout = std::chrono::minutes(1);
     if (small_buffers) {
       made.slots = 8;
@@ -33,6 +38,7 @@ class VerbsFixture final : public TransportFixture {
   verbs::Options options() const {
     verbs::Options made;
     made.functions = &library_->functions();
+    made.settings.devices = devices_;
     return made;
   }
   // Returns the library that all existing fixtures share, so that their worlds share a network.
@@ -43,14 +49,19 @@ class VerbsFixture final : public TransportFixture {
     return library;
   }
 
+  const std::string devices_;
   const std::shared_ptr<test::TestedLibrary> library_ = shared_library();
 };
 
-std::unique_ptr<TransportFixture> make_verbs_fixture() { return std::make_unique<VerbsFixture>(); }
+std::unique_ptr<TransportFixture> make_one_rail() { return std::make_unique<VerbsFixture>("=rxe0"); }
+std::unique_ptr<TransportFixture> make_two_rails() { return std::make_unique<VerbsFixture>("=rxe0,rxe1"); }
 
-INSTANTIATE_TEST_SUITE_P(Verbs, ChannelConformance, ::testing::Values(&make_verbs_fixture));
-INSTANTIATE_TEST_SUITE_P(Verbs, ChannelFailures, ::testing::Values(&make_verbs_fixture));
-INSTANTIATE_TEST_SUITE_P(Verbs, ChannelGrants, ::testing::Values(&make_verbs_fixture));
+INSTANTIATE_TEST_SUITE_P(Verbs, ChannelConformance, ::testing::Values(&make_one_rail));
+INSTANTIATE_TEST_SUITE_P(Verbs, ChannelFailures, ::testing::Values(&make_one_rail));
+INSTANTIATE_TEST_SUITE_P(Verbs, ChannelGrants, ::testing::Values(&make_one_rail));
+INSTANTIATE_TEST_SUITE_P(VerbsRails, ChannelConformance, ::testing::Values(&make_two_rails));
+INSTANTIATE_TEST_SUITE_P(VerbsRails, ChannelFailures, ::testing::Values(&make_two_rails));
+INSTANTIATE_TEST_SUITE_P(VerbsRails, ChannelGrants, ::testing::Values(&make_two_rails));
 
 }  // namespace
 }  // namespace tutti::conformance

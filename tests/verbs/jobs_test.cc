@@ -1,10 +1,12 @@
-// Runs jobs on two hosts that are network namespaces. Each host has a Soft-RoCE device of its own. These
-// tests change devices and links, so they run in the virtual machine only.
+// Runs jobs on two hosts that are network namespaces. Each host has a Soft-RoCE device of its own: ranks
+// cannot open the other host's device. These tests change devices and links, so they run in the virtual
+// machine only.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -53,6 +55,21 @@ int resources(const std::string& device, const std::string& name) {
   return -1;
 }
 
+// Returns the command that runs `command` without access to any RDMA device but those in `own`. The command
+// runs in a mount namespace, in which /dev/null covers the files of the other devices.
+Words with_devices(const Words& own, const Words& command) {
+  std::string script;
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/class/infiniband_verbs")) {
+    std::string name;
+    if (!(std::ifstream(entry.path() / "ibdev") >> name)) continue;
+    if (std::ranges::find(own, name) != own.end()) continue;
+    script += "mount --bind /dev/null /dev/infiniband/" + entry.path().filename().string() + " && ";
+  }
+  Words words = {"unshare", "--mount", "bash", "-c", script + "exec \"$@\"", "bash"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
 // A device gets its addresses a moment after its link is up.
 void wait_for_address(const std::string& device) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -75,12 +92,16 @@ class VerbsJobs : public testing::Test {
     ASSERT_EQ(network_->problem(), "");
     for (int host = 0; host < 2; ++host) before_[host] = packets(device(host));
   }
+  // Returns the devices of a host.
+  virtual Words devices(int host) const { return {device(host)}; }
   // After each test, nothing is left except the one queue pair that the kernel itself has for each device.
   void TearDown() override {
     ranks_.clear();
     for (int host = 0; host < 2; ++host) {
-      EXPECT_EQ(resources(device(host), "qp"), 1) << device(host);
-      EXPECT_EQ(resources(device(host), "mr"), 0) << device(host);
+      for (const std::string& each : devices(host)) {
+        EXPECT_EQ(resources(each, "qp"), 1) << each;
+        EXPECT_EQ(resources(each, "mr"), 0) << each;
+      }
     }
   }
 
@@ -90,10 +111,10 @@ class VerbsJobs : public testing::Test {
       Process::Environment environment = {
           {"TUTTI_RANK", std::to_string(rank)},
           {"TUTTI_WORLD_SIZE", std::to_string(hosts.size())},
-          {"TUTTI_INIT_METHOD", "tcp://" + network_->address(hosts[0]) + ":29620"},
-          {"TUTTI_IB_HCA", "=" + device(hosts[rank])}};
+          {"TUTTI_INIT_METHOD", "tcp://" + network_->address(hosts[0]) + ":29620"}};
       environment.insert(more.begin(), more.end());
-      ranks_.emplace_back(network_->on(hosts[rank], command), environment);
+      ranks_.emplace_back(network_->on(hosts[rank], with_devices(devices(hosts[rank]), command)),
+                          environment);
     }
   }
   void expect_success() {
@@ -110,6 +131,12 @@ class VerbsJobs : public testing::Test {
     const std::string out = ranks_[rank].out();
     return out.substr(std::min(out.find("failed "), out.size()));
   }
+  // Returns what `tutti info` prints on a host.
+  std::string info(int host, const Process::Environment& environment = {}) {
+    Process process(network_->on(host, with_devices(devices(host), {program("tutti"), "info"})), environment);
+    EXPECT_EQ(process.wait(), 0) << process.report();
+    return process.out();
+  }
   std::uint64_t sent(int host) const { return packets(device(host)) - before_[host]; }
 
   static inline std::unique_ptr<NetworkHosts> network_;
@@ -125,11 +152,13 @@ TEST_F(VerbsJobs, TrainOnTwoHosts) {
   EXPECT_GT(sent(1), 1000u);
 }
 
+// No variable is set: the ranks choose by themselves.
 TEST_F(VerbsJobs, UseVerbsBetweenHosts) {
   start({0, 1}, {program("02_all_reduce")});
   expect_success();
   EXPECT_GT(sent(0), 0u);
   EXPECT_GT(sent(1), 0u);
+  EXPECT_THAT(info(1), HasSubstr("can run, with rxe1 port 1, RoCEv2, IPv4 10.7.0.2"));
 }
 
 TEST_F(VerbsJobs, UseSharedMemoryWithinAHost) {
@@ -144,9 +173,7 @@ TEST_F(VerbsJobs, UseTcpIfAHostHasNoDevice) {
   start({0, 1}, {program("02_all_reduce")});
   expect_success();
   EXPECT_EQ(sent(0), 0u);
-  Process info({program("tutti"), "info"}, {{"TUTTI_IB_HCA", "=rxe1"}});
-  EXPECT_EQ(info.wait(), 0) << info.report();
-  EXPECT_THAT(info.out(), HasSubstr("cannot run: no InfiniBand or RoCE device can be used"));
+  EXPECT_THAT(info(1), HasSubstr("cannot run: no InfiniBand or RoCE device can be used"));
   run({"rdma", "link", "add", "rxe1", "type", "rxe", "netdev", "cable1"});
   wait_for_address("rxe1");
 }
@@ -155,10 +182,33 @@ TEST_F(VerbsJobs, UseTcpIfAPortIsDown) {
   run({"ip", "link", "set", "cable1", "down"});
   start({0, 1}, {program("02_all_reduce")});
   expect_success();
-  EXPECT_THAT(output_of({program("tutti"), "info"}), HasSubstr("rxe1 port 1: the port is down"));
+  EXPECT_THAT(info(1), HasSubstr("rxe1 port 1: the port is down"));
   run({"ip", "link", "set", "cable1", "up"});
   wait_for_address("rxe0");
   wait_for_address("rxe1");
+}
+
+TEST_F(VerbsJobs, UseTcpIfPayloadsMustBeEncrypted) {
+  start({0, 1}, {program("02_all_reduce")}, {{"TUTTI_TLS", "1"}, {"TUTTI_TOKEN", "a token of many letters"}});
+  expect_success();
+  EXPECT_EQ(sent(0), 0u);
+  EXPECT_EQ(sent(1), 0u);
+  EXPECT_THAT(info(0, {{"TUTTI_TLS", "1"}}), HasSubstr("would not be encrypted"));
+}
+
+// Both devices work, but what they send does not arrive: the hardware address of the other one is wrong.
+TEST_F(VerbsJobs, UseTcpIfPacketsVanish) {
+  const auto set_neighbours = [](const std::string& verb) {
+    run({"ip", "neigh", verb, "10.7.0.2", "lladdr", "02:00:00:00:07:99", "nud", "permanent", "dev",
+         "cable0"});
+    run({"ip", "neigh", verb, "10.7.0.1", "lladdr", "02:00:00:00:07:99", "nud", "permanent", "dev",
+         "cable1"});
+  };
+  set_neighbours("replace");
+  start({0, 1}, {program("02_all_reduce")}, {{"TUTTI_LOG_LEVEL", "info"}, {"TUTTI_IB_GID_INDEX", "1"}});
+  expect_success();
+  EXPECT_THAT(ranks_[0].err() + ranks_[1].err(), HasSubstr("verbs is not used with rank"));
+  set_neighbours("del");
 }
 
 TEST_F(VerbsJobs, FailOnAllRanksIfOneIsKilled) {
@@ -200,6 +250,67 @@ TEST_F(VerbsJobs, WorkWithLittleLockedMemoryOrNameTheLimit) {
     if (status == 0) continue;
     EXPECT_THAT(rank.err(), HasSubstr("the limit of locked memory is 64")) << rank.report();
   }
+}
+
+// Each host has a second device: rxe2 or rxe3. They are on the two ends of a second cable.
+class VerbsRailJobs : public VerbsJobs {
+ protected:
+  static void SetUpTestSuite() {
+    VerbsJobs::SetUpTestSuite();
+    run({"ip", "link", "add", "cable2", "mtu", "4200", "type", "veth", "peer", "name", "cable3", "mtu",
+         "4200"});
+    for (const std::string end : {"2", "3"}) {
+      std::ofstream("/proc/sys/net/ipv4/conf/cable" + end + "/accept_local") << "1";
+      run({"ip", "addr", "add", "10.7.1." + end + "/24", "dev", "cable" + end});
+      run({"ip", "link", "set", "cable" + end, "up"});
+    }
+    for (const std::string end : {"2", "3"}) {
+      run({"rdma", "link", "add", "rxe" + end, "type", "rxe", "netdev", "cable" + end});
+      wait_for_address("rxe" + end);
+    }
+  }
+  static void TearDownTestSuite() {
+    run({"rdma", "link", "del", "rxe2"});
+    run({"rdma", "link", "del", "rxe3"});
+    run({"ip", "link", "del", "cable2"});
+    VerbsJobs::TearDownTestSuite();
+  }
+  Words devices(int host) const override { return {device(host), device(host + 2)}; }
+};
+
+TEST_F(VerbsRailJobs, ShareThePayload) {
+  const std::uint64_t first = packets("rxe0"), second = packets("rxe2");
+  start({0, 1}, {program("tests/rail_rank"), "1"});
+  expect_success();
+  const std::uint64_t over_first = packets("rxe0") - first, over_second = packets("rxe2") - second;
+  const std::uint64_t all = over_first + over_second;
+  EXPECT_GE(all, (std::uint64_t{64} << 20) / 4096);
+  EXPECT_GE(over_first, all * 4 / 10);
+  EXPECT_GE(over_second, all * 4 / 10);
+}
+
+TEST_F(VerbsRailJobs, GoOnWithoutARail) {
+  for (const char* const cable : {"cable0", "cable2"}) {
+    ranks_.clear();
+    start({0, 1}, {program("tests/rail_rank"), "4"});
+    for (Process& rank : ranks_)
+      ASSERT_TRUE(rank.wait_for_output("moved 0", std::chrono::minutes(5))) << rank.report();
+    run({"ip", "link", "set", cable, "down"});
+    expect_success();
+    EXPECT_THAT(ranks_[0].err(), HasSubstr("is left: ")) << cable;
+    run({"ip", "link", "set", cable, "up"});
+    for (const char* const each : {"rxe0", "rxe1", "rxe2", "rxe3"}) wait_for_address(each);
+  }
+}
+
+TEST_F(VerbsRailJobs, TrainWithoutARail) {
+  start({0, 1}, {program("05_train_digits")});
+  ASSERT_TRUE(ranks_[0].wait_for_output("loss", std::chrono::minutes(5))) << ranks_[0].report();
+  run({"ip", "link", "set", "cable0", "down"});
+  expect_success();
+  EXPECT_THAT(ranks_[0].out(), HasSubstr("all 2 ranks hold bitwise equal weights"));
+  run({"ip", "link", "set", "cable0", "up"});
+  for (const char* const each : {"rxe0", "rxe1", "rxe2", "rxe3"}) wait_for_address(each);
 }
 
 }  // namespace

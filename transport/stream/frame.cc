@@ -68,12 +68,19 @@ FrameHeader to_header(std::uint32_t id, const Grant& grant) {
   header.message.bytes = grant.bytes;
   header.message.tag.sequence = grant.place.address;
   header.message.call.count = grant.place.key;
+  header.message.tag.context = static_cast<std::uint32_t>(grant.place.more_keys);
+  header.message.tag.index = static_cast<std::uint32_t>(grant.place.more_keys >> 32);
   return header;
 }
 
 Grant to_grant(const FrameHeader& header) {
   const MessageHeader& message = header.message;
-  return {header.offset, message.bytes, {message.tag.sequence, message.call.count}};
+  const std::uint64_t more = message.tag.context | std::uint64_t{message.tag.index} << 32;
+  return {header.offset, message.bytes, {message.tag.sequence, message.call.count, more}};
+}
+
+FrameType type_of(const EncodedFrameHeader& header) {
+  return static_cast<FrameType>(get<std::uint8_t>(header.data() + 4));
 }
 
 void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe) { put(header.data() + 6, stripe); }

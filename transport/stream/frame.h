@@ -50,7 +50,9 @@ struct FrameHeader {
 // A `RemotePlace` names memory of a rank to a peer that may write there.
 struct RemotePlace {
   std::uint64_t address = 0;
-  std::uint64_t key = 0;  // has a meaning only to the transport
+  // These have a meaning only to the transport. Most transports need the first one only.
+  std::uint64_t key = 0;
+  std::uint64_t more_keys = 0;
 };
 
 // A `Grant` permits the sender to write a part of a message into the receiver's memory.
@@ -61,7 +63,7 @@ struct Grant {
 };
 // These two functions convert a grant to and from the header of its frame. In the header, `message.bytes` is
 // the length of the granted part, `message.tag.sequence` the address of its place, and `message.call.count`
-// the key of its place.
+// the key of its place. `message.tag.context` and `message.tag.index` are the two halves of `more_keys`.
 FrameHeader to_header(std::uint32_t id, const Grant& grant);
 Grant to_grant(const FrameHeader& header);
 
@@ -73,6 +75,8 @@ inline constexpr std::size_t frame_header_bytes = 64;
 using EncodedFrameHeader = std::array<std::byte, frame_header_bytes>;
 
 void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> to);
+// Returns the type of a frame from its encoded header.
+FrameType type_of(const EncodedFrameHeader& header);
 // Sets `FrameHeader::stripe` in an encoded data frame.
 void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe);
 // These functions set and read `FrameHeader::acknowledge` in an encoded header.

@@ -27,7 +27,9 @@ class Staging {
   }
   void put(std::byte* chunk) { free_.push_back(chunk); }
   RemotePlace place(const std::byte* chunk) const {
-    return {place_.address + static_cast<std::uint64_t>(chunk - memory_.get()), place_.key};
+    RemotePlace place = place_;
+    place.address += static_cast<std::uint64_t>(chunk - memory_.get());
+    return place;
   }
 
  private:

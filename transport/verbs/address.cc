@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace tutti::verbs {
 namespace {
@@ -12,6 +13,12 @@ std::string format_fabric(const Fabric& fabric) {
   if (!fabric.ethernet) return "i" + meeting::format_hex(fabric.subnet);
   std::string text = "e";
   for (const std::uint8_t kind : fabric.kinds) text += static_cast<char>('0' + kind);
+  return text;
+}
+
+std::string format_fabrics(const std::vector<Fabric>& fabrics) {
+  std::string text;
+  for (const Fabric& fabric : fabrics) text += (text.empty() ? "" : "+") + format_fabric(fabric);
   return text;
 }
 
@@ -32,11 +39,21 @@ bool parse_fabric(std::string_view text, Fabric& fabric) {
   return true;
 }
 
+bool parse_fabrics(std::string_view text, std::vector<Fabric>& fabrics) {
+  while (fabrics.size() < max_rails) {
+    const std::size_t plus = text.find('+');
+    if (!parse_fabric(text.substr(0, plus), fabrics.emplace_back())) return false;
+    if (plus == text.npos) return true;
+    text.remove_prefix(plus + 1);
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string format(const Address& address) {
   return meeting::format_endpoints(address.endpoints) + "/" + meeting::format_hex(address.nonce) + "/" +
-         format_fabric(address.fabric) + "/" + tutti::format(address.limits);
+         format_fabrics(address.fabrics) + "/" + tutti::format(address.limits);
 }
 
 std::optional<Address> parse_address(std::string_view text) {
@@ -51,7 +68,7 @@ std::optional<Address> parse_address(std::string_view text) {
   const auto limits = parse_limits(parts[3]);
   auto endpoints = meeting::parse_endpoints(parts[0]);
   if (!limits || !endpoints || !meeting::parse_hex(parts[1], address.nonce)) return std::nullopt;
-  if (!parse_fabric(parts[2], address.fabric)) return std::nullopt;
+  if (!parse_fabrics(parts[2], address.fabrics)) return std::nullopt;
   address.endpoints = *std::move(endpoints);
   address.limits = *limits;
   return address;
@@ -70,6 +87,23 @@ std::vector<std::uint8_t> common_kinds(const Fabric& a, const Fabric& b) {
   }
   std::ranges::sort(kinds);
   return kinds;
+}
+
+std::vector<RailPair> pair_rails(const Address& ours, const Address& theirs, bool lower) {
+  const std::vector<Fabric>& first = lower ? ours.fabrics : theirs.fabrics;
+  const std::vector<Fabric>& second = lower ? theirs.fabrics : ours.fabrics;
+  std::vector<bool> taken(second.size(), false);
+  std::vector<RailPair> pairs;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    for (std::size_t j = 0; j < second.size(); ++j) {
+      std::vector<std::uint8_t> kinds = common_kinds(first[i], second[j]);
+      if (taken[j] || kinds.empty()) continue;
+      taken[j] = true;
+      pairs.push_back({lower ? i : j, lower ? j : i, std::move(kinds)});
+      break;
+    }
+  }
+  return pairs;
 }
 
 }  // namespace tutti::verbs

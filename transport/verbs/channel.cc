@@ -19,14 +19,16 @@ Channel::~Channel() {
 
 void Channel::start_connecting() {
   auto address = published_by(context_.peer(peer()));
-  if (!address || common_kinds(context_.address.fabric, address->fabric).empty())
+  if (!address || context_.pairs_with(peer()).empty())
     return pipe_failed(lost(Code::unreachable, "it has no usable verbs address"));
+  offers_ = true;
   connect_with(std::make_unique<Connector>(context_, peer(), *std::move(address), connect_timeout_, *this));
 }
 
 void Channel::accept(const Note& hello, std::unique_ptr<Link> link) {
   if (const auto note = objection()) return link->send(*note);
   take_link(std::move(link));
+  offers_ = false;
   const Status taken = take_offer(hello);
   if (taken.code() == Code::unsupported) return cannot(taken);
   if (!taken.ok()) {
@@ -42,12 +44,18 @@ void Channel::accept(const Note& hello, std::unique_ptr<Link> link) {
 // Makes a pipe and connects it with the queue pair that the peer offers. Fails with `unsupported` if another
 // kind of address may still work.
 Status Channel::take_offer(const Note& hello) {
-  const Gid* const gid = context_.gid_of(hello.end.kind);
+  const std::vector<RailPair> pairs = context_.pairs_with(peer());
+  if (hello.rail >= pairs.size()) return Status(Code::protocol_error, "it offers an impossible rail");
+  const Gid* const gid = context_.gid_of(pairs[hello.rail].ours, hello.end.kind);
   if (gid == nullptr) return Status(Code::unsupported, "this rank has no address of that kind");
-  auto pipe = context_.make_pipe(*gid, *this);
+  if (context_.dead_paths.contains(*gid, hello.end))
+    return Status(Code::unsupported, "no packet has passed between these addresses before");
+  auto pipe = context_.make_pipe(pairs, hello.rail, *gid, *this);
   if (!pipe.ok()) return pipe.status();
   pipe_ = *std::move(pipe);
-  return pipe_->connect(hello.end);
+  const Status connected = pipe_->connect(hello.end);
+  if (connected.code() == Code::unsupported) context_.dead_paths.add(*gid, hello.end);
+  return connected;
 }
 
 // Tells the peer that its kind of address does not work, and waits for the peer's next offer. If none comes,
@@ -60,10 +68,14 @@ void Channel::cannot(const Status& why) {
 }
 
 void Channel::on_note(const Note& note) {
-  if (stage_ == Stage::confirming && note.kind == NoteKind::go) {
+  if (stage_ == Stage::open && bundle_ != nullptr && note.kind >= NoteKind::offer) {
+    if (!bundle_->on_note(note)) pipe_failed(lost(Code::protocol_error, "it sent an unexpected note"));
+  } else if (stage_ == Stage::confirming && note.kind == NoteKind::go) {
     open();
   } else if (stage_ == Stage::confirming && note.kind == NoteKind::refused) {
     on_refused(note.why.failure(peer()));
+  } else if (note.kind == NoteKind::check) {
+    if (stage_ == Stage::confirming) link_->send(note);
   } else if (note.kind != NoteKind::go) {
     pipe_failed(lost(Code::protocol_error, "it sent an unexpected note"));
   }
@@ -77,18 +89,25 @@ void Channel::on_broken(const std::string& why) {
     return;
   }
   // The peer may have sent packets that say why it left. They have all arrived, so this handles them first.
-  if (stage_ == Stage::open) context_.rail->drain();
+  if (stage_ == Stage::open) context_.drain();
   if (!over_) pipe_failed(lost(Code::peer_lost, why));
 }
 
 void Channel::pipe_opened() {
-  pipe_->set_events(*this);
+  if (context_.pairs_with(peer()).size() > 1) {
+    bundle_ = std::make_unique<Bundle>(context_, peer(), *link_, offers_, *this);
+    const std::size_t pair = pipe_->pair();
+    bundle_->start(pair, std::move(pipe_));
+  } else {
+    pipe_->set_events(*this);
+  }
   write();
 }
 
-// Destroying the queue pair ends all work requests of this rank, and lets no write of the peer arrive any
+// Destroying the queue pairs ends all work requests of this rank, and lets no write of the peer arrive any
 // more. So all remote writes are over.
 void Channel::close_pipe() {
+  if (bundle_ != nullptr) bundle_->close();
   close_link();
   frame_ = nullptr;
   context_.discard(std::move(pipe_));
@@ -108,7 +127,7 @@ void Channel::write() {
   while (stage_ == Stage::open) {
     if (frame_ == nullptr) frame_ = next_frame();
     if (frame_ == nullptr) break;
-    const Pipe::Outcome outcome = pipe_->write(*frame_);
+    const Pipe::Outcome outcome = bundle_ != nullptr ? bundle_->write(*frame_) : pipe_->write(*frame_);
     if (outcome == Pipe::Outcome::full) break;
     OutgoingFrame* const frame = std::exchange(frame_, nullptr);
     if (outcome == Pipe::Outcome::left && frame != nullptr) frame_written(*frame);

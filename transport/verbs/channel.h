@@ -6,6 +6,7 @@
 #include <string>
 
 #include "transport/meeting/linked_channel.h"
+#include "transport/verbs/bundle.h"
 #include "transport/verbs/connector.h"
 #include "transport/verbs/context.h"
 #include "transport/verbs/link.h"
@@ -13,10 +14,10 @@
 
 namespace tutti::verbs {
 
-// A verbs `Channel` moves frames over a queue pair (a `Pipe`), and writes large messages straight into memory
-// that the peer has granted. The two ranks agree on the queue pairs over a TCP connection (a `Link`). The
-// link stays open, since its end shows that the peer has died: a queue pair that only waits to receive never
-// notices that.
+// A verbs `Channel` moves frames over a queue pair (a `Pipe`), or over several (a `Bundle`), and writes large
+// messages straight into memory that the peer has granted. The two ranks agree on the queue pairs over a TCP
+// connection (a `Link`). The link stays open, since its end shows that the peer has died: a queue pair that
+// only waits to receive never notices that.
 class Channel final : public meeting::LinkedChannel<Context, Connector, Link, LinkEvents, Pipe, Note>,
                       public PipeEvents {
  public:
@@ -46,6 +47,9 @@ class Channel final : public meeting::LinkedChannel<Context, Connector, Link, Li
   bool take_some(std::span<const std::byte>& bytes);
   Status lost(Code code, const std::string& why) const { return blame(code, ": " + why); }
 
+  std::unique_ptr<Bundle>
+      bundle_;           // takes the place of the pipe, once open, if several pairs of ports are used
+  bool offers_ = false;  // whether this side has made the connection
   OutgoingFrame* frame_ = nullptr;  // waits for room
   bool writing_ = false;            // whether write() is on the stack already
 };

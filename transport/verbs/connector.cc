@@ -14,11 +14,23 @@ Connector::Connector(Context& context, int peer, Address address, std::chrono::n
     : context_(context),
       peer_(peer),
       address_(std::move(address)),
-      kinds_(common_kinds(context.address.fabric, address_.fabric)),
+      pairs_(pair_rails(context.address, address_, context.owner->rank() < peer)),
+      paths_(paths_of(pairs_)),
       events_(events),
       dialer_(context, peer, address_.endpoints, {timeout, context.options.handshake_timeout}, *this) {}
 
 Connector::~Connector() { drop(); }
+
+// The best kind of address of each pair comes first, then the second best of each pair, and so on.
+std::vector<Connector::Path> Connector::paths_of(const std::vector<RailPair>& pairs) {
+  std::vector<Path> paths;
+  for (std::size_t rank = 0; rank <= static_cast<std::size_t>(last_gid_kind); ++rank) {
+    for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
+      if (rank < pairs[pair].kinds.size()) paths.push_back({pair, pairs[pair].kinds[rank]});
+    }
+  }
+  return paths;
+}
 
 security::Guard Connector::on_reached(int descriptor, Deadline limit) {
   meeting::tune(descriptor);
@@ -26,9 +38,8 @@ security::Guard Connector::on_reached(int descriptor, Deadline limit) {
 }
 
 void Connector::on_passed(meeting::Connection connection) {
-  const Gid* const gid = context_.gid_of(kinds_[kind_]);
-  if (gid == nullptr) return give_up(Status(Code::internal, "an address of this rank has vanished"));
-  auto pipe = context_.make_pipe(*gid, *this);
+  if (gid() == nullptr) return give_up(Status(Code::internal, "an address of this rank has vanished"));
+  auto pipe = context_.make_pipe(pairs_, paths_[path_].pair, *gid(), *this);
   if (!pipe.ok()) return give_up(pipe.status());
   pipe_ = *std::move(pipe);
   link_ = std::make_unique<Link>(context_, std::move(connection), this);
@@ -39,6 +50,7 @@ void Connector::on_passed(meeting::Connection connection) {
   Note note;
   note.kind = NoteKind::connect;
   context_.introduce(note, peer_, address_);
+  note.rail = static_cast<std::uint32_t>(paths_[path_].pair);
   note.end = pipe_->end();
   link_->send(note);
 }
@@ -52,9 +64,12 @@ void Connector::on_note(const Note& note) {
       drop();
       return dialer_.retry_after(meeting::pause_for_theirs);
     case NoteKind::cannot:
-      return next_kind(note.why.failure(peer_));
+      return next_path(note.why.failure(peer_));
     case NoteKind::refused:
       return refused(note.why.failure(peer_));
+    case NoteKind::check:
+      if (probing_) return checked();
+      break;
     default:
       break;
   }
@@ -67,12 +82,30 @@ void Connector::refused(const Status& why) {
 }
 
 void Connector::welcomed(const Note& note) {
-  const Status connected = pipe_->connect(note.end);
+  if (context_.dead_paths.contains(*gid(), note.end))
+    return next_path(Status(Code::unreachable, "no packet has passed between these addresses before", peer_));
+  theirs_ = note.end;
+  const Status connected = pipe_->connect(theirs_);
   if (connected.code() == Code::protocol_error) return dialer_.fail(connected.code(), connected.message());
-  if (!connected.ok()) return next_kind(connected);
+  if (!connected.ok()) {
+    context_.dead_paths.add(*gid(), theirs_);
+    return next_path(connected);
+  }
   probing_ = true;
-  context_.timers.set(*this, Deadline::after(context_.options.probe_timeout));
+  checks_ = 0;
+  probe_limit_ = Deadline::after(context_.options.probe_timeout);
+  probe();
+}
+
+void Connector::probe() {
+  context_.timers.set(*this, Deadline::after(context_.options.probe_interval));
   pipe_->probe();
+}
+
+// The peer handles packets before it answers. So if it keeps answering, packets do not arrive.
+void Connector::checked() {
+  ++all_checks_;
+  if (++checks_ >= context_.options.most_checks) probe_failed("none arrived, although the peer is awake");
 }
 
 // The first packet answers the packet that this rank has sent, and so shows that packets go both ways.
@@ -88,15 +121,17 @@ void Connector::on_packet(std::span<const std::byte>) {
 void Connector::on_pipe_broken(Code, const std::string& why) { probe_failed(why); }
 
 void Connector::probe_failed(const std::string& why) {
-  next_kind(Status(Code::unreachable, "no packet went to " + context_.describe(peer_) + " and back: " + why,
+  if (probing_) context_.dead_paths.add(*gid(), theirs_);
+  next_path(Status(Code::unreachable, "no packet went to " + context_.describe(peer_) + " and back: " + why,
                    peer_));
 }
 
-void Connector::next_kind(const Status& why) {
-  if (kind_ + 1 == kinds_.size()) return give_up(why);
-  log::info("verbs: the next kind of address is tried: ", why.message());
+void Connector::next_path(const Status& why) {
+  const bool patient = all_checks_ < 2 * context_.options.most_checks;
+  if (path_ + 1 == paths_.size() || !patient) return give_up(why);
+  log::info("verbs: the next way is tried: ", why.message());
   drop();
-  ++kind_;
+  ++path_;
   dialer_.retry_after(std::chrono::milliseconds(0));
 }
 
@@ -106,7 +141,13 @@ void Connector::on_broken(const std::string& why) {
   dialer_.attempt_failed(EPIPE);
 }
 
-void Connector::on_timer() { probe_failed("none arrived in time"); }
+void Connector::on_timer() {
+  if (probe_limit_.expired()) return probe_failed("none arrived in time");
+  Note note;
+  note.kind = NoteKind::check;
+  link_->send(note);
+  probe();
+}
 
 void Connector::drop() {
   context_.timers.cancel(*this);
@@ -131,7 +172,9 @@ void Connector::give_up(const Status& why) {
   events_.on_refused(why);
 }
 
+// If the peer has answered over TCP, then the next transport may still connect the two ranks.
 void Connector::on_dial_failed(const Status& why) {
+  if (probing_) return give_up(why);
   drop();
   events_.on_connect_failed(why);
 }

@@ -19,9 +19,11 @@ namespace tutti::verbs {
 using ConnectorEvents = meeting::ConnectorEvents<Link, Pipe>;
 
 // A `Connector` connects a pipe to one peer. Each attempt makes a TCP connection, offers a queue pair over
-// it, and then sends a packet over the queue pair that the peer must answer. An attempt uses one kind of
-// address. If that kind does not work, the next attempt uses the next kind that both ranks have. The
-// destructor ends the attempts.
+// it, and then sends a packet over the queue pair that the peer must answer. An attempt uses one pair of
+// ports, and one kind of address. If packets do not pass, the next attempt uses the next pair or kind.
+//
+// Only a peer that is awake can answer a packet. So a path counts as broken only if the peer has
+// answered over TCP several times in the meantime. The destructor ends the attempts.
 class Connector final : public meeting::DialerEvents, public LinkEvents, public PipeEvents, public Timer {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
@@ -49,10 +51,20 @@ class Connector final : public meeting::DialerEvents, public LinkEvents, public 
   void on_pipe_broken(Code code, const std::string& why) override;
   void on_timer() override;
 
+  // A `Path` is one of the ways in which packets may pass.
+  struct Path {
+    std::size_t pair;   // the index of a pair of ports
+    std::uint8_t kind;  // of the addresses
+  };
+  static std::vector<Path> paths_of(const std::vector<RailPair>& pairs);
+
+  const Gid* gid() const { return context_.gid_of(pairs_[paths_[path_].pair].ours, paths_[path_].kind); }
   void welcomed(const Note& note);
+  void probe();
+  void checked();
   void refused(const Status& why);
   void probe_failed(const std::string& why);
-  void next_kind(const Status& why);
+  void next_path(const Status& why);
   void drop();
   void stop();
   void give_up(const Status& why);
@@ -60,14 +72,19 @@ class Connector final : public meeting::DialerEvents, public LinkEvents, public 
   Context& context_;
   const int peer_;
   const Address address_;
-  const std::vector<std::uint8_t> kinds_;  // of addresses that both ranks have, best first
+  const std::vector<RailPair> pairs_;
+  const std::vector<Path> paths_;  // best first
   ConnectorEvents& events_;
 
-  std::size_t kind_ = 0;
+  std::size_t path_ = 0;
   meeting::Dialer dialer_;
   std::unique_ptr<Link> link_;  // once the guard is passed
   std::unique_ptr<Pipe> pipe_;
-  bool probing_ = false;  // whether the first packet is under way
+  bool probing_ = false;                      // whether the first packet is under way
+  End theirs_;                                // while probing: the peer's end
+  Deadline probe_limit_ = Deadline::never();  // while probing
+  int checks_ = 0;                            // how often the peer has answered while no packet came back
+  int all_checks_ = 0;                        // the same for all paths together
 };
 
 }  // namespace tutti::verbs

@@ -8,10 +8,11 @@
 #include "transport/channel_map.h"
 #include "transport/meeting/addressed_context.h"
 #include "transport/verbs/address.h"
-#include "transport/verbs/memory.h"
+#include "transport/verbs/dead_paths.h"
 #include "transport/verbs/options.h"
 #include "transport/verbs/pipe.h"
 #include "transport/verbs/rail.h"
+#include "transport/verbs/rail_memory.h"
 
 namespace tutti::verbs {
 
@@ -22,15 +23,30 @@ struct Context : meeting::AddressedContext<Address, published_by> {
   Context(const Options& from, tutti::Transport& self)
       : AddressedContext(security::Service::data, from.credentials), options(from), transport(self) {}
 
-  // Returns this rank's address of that kind, or null if it has none.
-  const Gid* gid_of(std::uint8_t kind) const {
-    for (const Gid& gid : rail->port().gids) {
+  // Returns which ports of this rank and of that peer are connected. There is none if the peer has published
+  // no valid address.
+  std::vector<RailPair> pairs_with(int rank) const {
+    const auto theirs = published_by(peer(rank));
+    return theirs ? pair_rails(address, *theirs, owner->rank() < rank) : std::vector<RailPair>();
+  }
+  // Returns the address of that kind of a port of this rank, or null if the port has none.
+  const Gid* gid_of(std::size_t rail, std::uint8_t kind) const {
+    for (const Gid& gid : rails[rail]->port().gids) {
       if (static_cast<std::uint8_t>(gid.kind) == kind) return &gid;
     }
     return nullptr;
   }
-  Result<std::unique_ptr<Pipe>> make_pipe(const Gid& gid, PipeEvents& events) {
-    return Pipe::create(*rail, *memory, {options.settings, options.slots, options.slot_bytes}, gid, events);
+  // Makes a pipe for one of the pairs of ports.
+  Result<std::unique_ptr<Pipe>> make_pipe(const std::vector<RailPair>& pairs, std::size_t index,
+                                          const Gid& gid, PipeEvents& events) {
+    const RailPair& pair = pairs[index];
+    const PipeOptions pipe{options.settings, options.slots,   options.slot_bytes, index,
+                           pair.theirs,      pairs.size() > 1};
+    return Pipe::create(*rails[pair.ours], memory->of(pair.ours), pipe, gid, events);
+  }
+  // Handles the completions that have arrived until now.
+  void drain() {
+    for (const auto& rail : rails) rail->drain();
   }
   // Closes a pipe, and destroys it at the next poll: one of its functions may still be on the stack. `pipe`
   // may be null.
@@ -42,8 +58,9 @@ struct Context : meeting::AddressedContext<Address, published_by> {
 
   const Options options;
   tutti::Transport& transport;
-  std::unique_ptr<Rail> rail;
-  std::shared_ptr<Memory> memory;
+  std::vector<std::unique_ptr<Rail>> rails;  // never empty once the transport is prepared
+  std::unique_ptr<RailMemory> memory;
+  DeadPaths dead_paths;
   std::vector<std::unique_ptr<Pipe>> discarded;
   ChannelMap<Channel> channels;
 };

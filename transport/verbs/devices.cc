@@ -27,7 +27,8 @@ std::string examine(const Functions& functions, DevicePort& port, std::optional<
                    : "no address (GID) can be read";
 }
 
-// Appends the usable ports of a device, and adds to `reasons` why other ports cannot be used.
+// Appends the usable ports of a device, and adds to `reasons` why other ports cannot be used. Each port gets
+// a `Device` of its own, so that the events of a port are told to that port only.
 void append_ports(const Functions& functions, ibv_device* device, const PortFilter& filter,
                   std::optional<int> gid_index, std::vector<DevicePort>& ports, std::string& reasons) {
   DevicePort port;
@@ -35,6 +36,8 @@ void append_ports(const Functions& functions, ibv_device* device, const PortFilt
   const auto reject = [&](const std::string& what, const std::string& why) {
     reasons += (reasons.empty() ? "" : "; ") + what + ": " + why;
   };
+  if (device->transport_type != IBV_TRANSPORT_IB)
+    return reject(port.name, "it is neither an InfiniBand nor a RoCE device");
   port.device = Device::open(functions, device);
   if (port.device == nullptr) return reject(port.name, error_text(errno));
   if (const int error = functions.query_device(&port.device->context(), &port.limits))
@@ -45,12 +48,15 @@ void append_ports(const Functions& functions, ibv_device* device, const PortFilt
       reject(name_of(port.name, number), "excluded by the list of devices");
       continue;
     }
+    if (port.device == nullptr) port.device = Device::open(functions, device);
+    if (port.device == nullptr) return reject(name_of(port.name, number), error_text(errno));
     const std::string why = examine(functions, port, gid_index);
-    if (why.empty()) {
-      ports.push_back(port);
-    } else {
+    if (!why.empty()) {
       reject(name_of(port.name, number), why);
+      continue;
     }
+    ports.push_back(port);
+    port.device.reset();
   }
 }
 

@@ -17,6 +17,13 @@ enum class NoteKind : std::uint32_t {
   wait = 4,     // the sender's own offer is on its way and will be used, since the sender is the lower rank
   cannot = 5,   // this kind of address cannot be used here, but another one may work
   refused = 6,  // there will be no connection, and why
+  // No packet has come back yet. The peer answers with the same note, which shows that it is awake.
+  check = 7,
+  // The other notes are about one rail of a channel that is open (docs/rdma.md).
+  offer = 8,    // offers a queue pair for a rail
+  accept = 9,   // has connected a queue pair with the offered one; a packet over it must follow
+  joined = 10,  // a packet has gone both ways, so both sides may use the rail
+  left = 11,    // the sender has destroyed its queue pair of the rail
 };
 
 // An `End` is one end of a connection: a queue pair, and the slots into which it receives.
@@ -33,15 +40,17 @@ struct End {
 };
 
 inline constexpr std::uint64_t note_magic = 0x62727669'74747574;  // "tuttivrb"
-inline constexpr std::uint32_t note_version = 1;
+inline constexpr std::uint32_t note_version = 2;
 
 // The bytes of a note are sent as they are in memory, which is little-endian. The receiver checks every field
 // before it uses that field.
 struct Note : meeting::NoteHead<NoteKind, note_magic, note_version> {
-  End end = {};           // connect, welcome
-  meeting::Reason why{};  // cannot, refused
+  std::uint32_t rail = 0;   // the index of the pair of ports (`pair_rails`)
+  std::uint32_t taken = 0;  // left: how many packets over the rail the sender has taken
+  End end = {};             // connect, welcome, offer, accept
+  meeting::Reason why{};    // cannot, refused
 };
 static_assert(std::endian::native == std::endian::little);
-static_assert(std::is_trivially_copyable_v<Note> && sizeof(Note) == 264);
+static_assert(std::is_trivially_copyable_v<Note> && sizeof(Note) == 272);
 
 }  // namespace tutti::verbs

@@ -26,7 +26,12 @@ struct Options : meeting::ListenPlaces {
   MessageLimits limits = {};
   // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};
-  // A kind of address is given up if no packet has gone both ways within this time.
+  // While no packet has come back over a kind of address, this rank sends another packet after each
+  // `probe_interval`, and asks the peer over TCP whether it is awake. The kind is given up once the peer has
+  // answered that `most_checks` times, or after `probe_timeout` if the peer is too slow for that. If the peer
+  // has answered twice as often in total, no further kind is tried.
+  std::chrono::milliseconds probe_interval{250};
+  int most_checks = 6;
   std::chrono::milliseconds probe_timeout{15000};
   // This holds the credentials that guard every connection. If it is null, connections have no guard.
   security::SharedCredentials credentials = {};

@@ -8,16 +8,13 @@
 #include <arpa/inet.h>
 
 #include "core/error_text.h"
+#include "transport/verbs/rail_memory.h"
 
 namespace tutti::verbs {
 namespace {
 
 // Many requests free nothing when they end. Only one in this many of them reports its completion.
 constexpr std::uint64_t signal_every = 16;
-// One packet is always left for returning credit. Otherwise both sides could wait for credit for ever.
-constexpr std::uint32_t credit_reserve = 1;
-// The device reads at most this many payloads at a time. So a small message waits behind no more than these.
-constexpr std::uint32_t most_reading = 4;
 
 ibv_sge piece_of(std::span<const std::byte> bytes, std::uint32_t key) {
   return {reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()), key};
@@ -76,15 +73,15 @@ bool Pipe::send_packet(const Parts& parts, const Posted& posted) {
   request.opcode = IBV_WR_SEND_WITH_IMM;
   request.imm_data = htonl(dealt_with_);
   if (!post_copy(request, parts, posted)) return false;
+  kept_.keep(sent_, parts);
   ++sent_;
   told_ = dealt_with_;
   return true;
 }
 
 Pipe::Outcome Pipe::write(OutgoingFrame& frame) {
-  full_ = false;
   const Outcome outcome = frame.route == PayloadRoute::remote_write ? write_remotely(frame) : send(frame);
-  full_ = outcome == Outcome::full;
+  full_ = full_ || outcome == Outcome::full;
   return outcome;
 }
 
@@ -134,11 +131,11 @@ Pipe::Outcome Pipe::write_in_place(OutgoingFrame& frame, std::uint32_t key) {
   return Outcome::reading;
 }
 
-ibv_send_wr Pipe::write_request(const OutgoingFrame& frame) {
+ibv_send_wr Pipe::write_request(const OutgoingFrame& frame) const {
   ibv_send_wr request = {};
   request.opcode = IBV_WR_RDMA_WRITE;
   request.wr.rdma.remote_addr = frame.place.address + frame.written;
-  request.wr.rdma.rkey = static_cast<std::uint32_t>(frame.place.key);
+  request.wr.rdma.rkey = key_of(frame.place, options_.their_rail);
   return request;
 }
 
@@ -157,7 +154,7 @@ void Pipe::on_completion(const ibv_wc& completion) {
     retire(completion.wr_id);
   }
   if (queue_pair_ == nullptr) return;
-  if (full_) events_->on_room();
+  if (std::exchange(full_, false)) events_->on_room();
   if (queue_pair_ != nullptr) return_credit();
 }
 
@@ -178,6 +175,7 @@ void Pipe::received(std::uint32_t slot, const ibv_wc& completion) {
   if (acknowledged - acknowledged_ > sent_ - acknowledged_)
     return broken(Code::protocol_error, "it claims to have received packets that were never sent");
   acknowledged_ = acknowledged;
+  ++taken_;
   events_->on_packet(pool_->receive_slot(slot).first(completion.byte_len));
   if (queue_pair_ == nullptr) return;
   if (post_receive(slot)) {

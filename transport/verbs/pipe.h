@@ -3,7 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include <tutti/status.h>
 
 #include "transport/stream/frame.h"
+#include "transport/verbs/kept_packets.h"
 #include "transport/verbs/memory.h"
 #include "transport/verbs/note.h"
 #include "transport/verbs/pool.h"
@@ -39,6 +42,9 @@ struct PipeOptions {
   Settings settings;
   std::uint32_t slots;
   std::uint32_t slot_bytes;
+  std::size_t pair = 0;        // the index of the pair of ports that it connects
+  std::size_t their_rail = 0;  // the index of the peer's port, by which the peer's keys are found (`key_of`)
+  bool keeps = false;          // whether to keep packets until the peer has dealt with them
 };
 
 // A `Pipe` connects two ranks by a queue pair. It sends frames as packets, each at most as large as one of
@@ -49,6 +55,10 @@ struct PipeOptions {
 // may send, and no packet arrives without a receive for it.
 class Pipe final : public QueueUser {
  public:
+  // The device reads at most this many payloads at a time. So a small message waits behind no more than
+  // these.
+  static constexpr std::uint32_t most_reading = 4;
+
   enum class Outcome {
     full,     // there is no room or no credit; the same frame must be passed again after `on_room`
     left,     // the whole frame has been copied or sent; its payload is not needed any more
@@ -64,6 +74,12 @@ class Pipe final : public QueueUser {
   static std::uint64_t most_requests(std::uint32_t slots);
 
   void set_events(PipeEvents& events) { events_ = &events; }
+  // Returns the index of the pair of ports that this pipe connects.
+  std::size_t pair() const { return options_.pair; }
+  // Returns the address of this rank that it uses.
+  const Gid& gid() const { return gid_; }
+  // Returns the peer's end, once connected.
+  const End& theirs() const { return theirs_; }
   // Returns this end, for the peer.
   End end() const;
   // Connects the queue pair with the peer's. Fails with `unsupported` if this kind of address does not work.
@@ -74,6 +90,23 @@ class Pipe final : public QueueUser {
   }
   // Sends as much of the frame as there is room for.
   Outcome write(OutgoingFrame& frame);
+
+  // --- for a pipe that is one of several between two ranks ---
+
+  // Writes the payload of a frame into memory that the peer has granted, but does not send the header.
+  // Returns `reading` once everything is posted. `on_written` then says that the payload is in the peer's
+  // memory.
+  Outcome write_payload(OutgoingFrame& frame);
+  // Sends these bytes, which are at most `packet_bytes`. Returns false if there is no room or no credit.
+  bool send_again(std::span<const std::byte> bytes);
+  // Returns the size of the largest packet that this end sends.
+  std::uint32_t packet_bytes() const { return packet_bytes_; }
+  // Returns how many packets of the peer have been passed to `on_packet`.
+  std::uint32_t taken() const { return taken_; }
+  // Returns the packets that the peer has not taken, if it has taken `count` packets in total. Returns
+  // nothing if that number is impossible.
+  std::optional<std::deque<Packet>> not_taken(std::uint32_t count);
+
   // Ends everything. When this returns, the device no longer touches any memory for this pipe, neither for
   // the pipe's own work requests nor for the peer's writes. No event follows. The memory of the last packet
   // stays valid until the pipe is destroyed.
@@ -86,6 +119,8 @@ class Pipe final : public QueueUser {
   // The number of a receive has this bit, and its other bits are the slot. The number of any other request
   // does not have it.
   static constexpr std::uint64_t receive_bit = std::uint64_t{1} << 63;
+  // One packet is always left for returning credit. Otherwise both sides could wait for credit for ever.
+  static constexpr std::uint32_t credit_reserve = 1;
 
   using Parts = std::array<std::span<const std::byte>, 2>;
   struct Posted {
@@ -114,7 +149,8 @@ class Pipe final : public QueueUser {
   Outcome send(OutgoingFrame& frame);
   Outcome write_remotely(OutgoingFrame& frame);
   Outcome write_in_place(OutgoingFrame& frame, std::uint32_t key);
-  static ibv_send_wr write_request(const OutgoingFrame& frame);
+  ibv_send_wr write_request(const OutgoingFrame& frame) const;
+  bool post_payload(OutgoingFrame& frame);
   void return_credit();
 
   void received(std::uint32_t slot, const ibv_wc& completion);
@@ -143,13 +179,15 @@ class Pipe final : public QueueUser {
   std::uint32_t slots_taken_ = 0;
   std::uint32_t slots_freed_ = 0;
   std::uint32_t reading_ = 0;  // payloads that the device reads
-  bool full_ = false;          // `write` has returned `full`
+  bool full_ = false;          // there was no room for something since the last `on_room`
 
   // These counters wrap around.
   std::uint32_t sent_ = 0;          // packets
   std::uint32_t acknowledged_ = 0;  // packets that the peer has dealt with
-  std::uint32_t dealt_with_ = 0;    // packets of the peer
+  std::uint32_t taken_ = 0;         // packets of the peer that `on_packet` was called for
+  std::uint32_t dealt_with_ = 0;    // packets of the peer whose slots are posted again
   std::uint32_t told_ = 0;          // what the peer was last told of `dealt_with_`
+  KeptPackets kept_;                // those of this side that the peer has not dealt with, if it keeps them
 };
 
 }  // namespace tutti::verbs

@@ -25,6 +25,8 @@ constexpr std::uint8_t retry_for_ever = 7;
 constexpr std::uint8_t hop_limit = 255;
 // Packets have at least this size, and sizes are multiples of it, so that no element is split.
 constexpr std::uint32_t alignment = 64;
+// No peer has more receive slots than this.
+constexpr std::uint32_t most_slots = 65536;
 
 }  // namespace
 
@@ -155,10 +157,12 @@ End Pipe::end() const {
 }
 
 Status Pipe::connect(const End& theirs) {
-  if (theirs.slots < Pool::least_slots || theirs.slot_bytes < 2 * alignment || theirs.mtu < IBV_MTU_256 ||
-      theirs.mtu > IBV_MTU_4096 || theirs.kind != static_cast<std::uint8_t>(gid_.kind))
+  if (theirs.slots < Pool::least_slots || theirs.slots > most_slots || theirs.slot_bytes < 2 * alignment ||
+      theirs.mtu < IBV_MTU_256 || theirs.mtu > IBV_MTU_4096 ||
+      theirs.kind != static_cast<std::uint8_t>(gid_.kind))
     return Status(Code::protocol_error, "it offers an impossible queue pair");
   theirs_ = theirs;
+  if (options_.keeps) kept_.resize(theirs.slots);
   packet_bytes_ = std::min(theirs.slot_bytes, pool_->slot_bytes()) / alignment * alignment;
   const Status receives = move_to_receive(theirs);
   return receives.ok() ? move_to_send() : receives;

@@ -51,4 +51,8 @@ Settings settings_from(const Config& config) {
   return settings;
 }
 
+bool is_switched_off(const Config& config) {
+  return config.ib_hca.empty() && number("NCCL_IB_DISABLE", 0, 1) == 1;
+}
+
 }  // namespace tutti::verbs

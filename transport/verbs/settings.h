@@ -23,4 +23,8 @@ struct Settings {
 // ignored, with a warning.
 Settings settings_from(const Config& config);
 
+// Returns whether the user wants NCCL not to use InfiniBand and RoCE (NCCL_IB_DISABLE=1), and names no
+// devices for tutti.
+bool is_switched_off(const Config& config);
+
 }  // namespace tutti::verbs

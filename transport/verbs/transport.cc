@@ -35,11 +35,11 @@ Status Transport::prepare() {
   }
   context_.address.nonce = random_number();
   context_.address.limits = context_.options.limits;
-  const Status opened = open_port();
+  const Status opened = open_ports();
   return opened.ok() ? listen() : opened;
 }
 
-Status Transport::open_port() {
+Status Transport::open_ports() {
   const Functions* functions = context_.options.functions;
   if (functions == nullptr) {
     const Result<const Functions*> loaded = load();
@@ -60,12 +60,26 @@ Status Transport::open_port() {
   }
   Result<std::vector<DevicePort>> ports = usable_ports(*functions, filter, settings.gid_index);
   if (!ports.ok()) return ports.status();
-  Result<std::unique_ptr<Rail>> rail = Rail::create(*functions, std::move(ports->front()));
-  if (!rail.ok()) return rail.status();
-  context_.rail = *std::move(rail);
-  context_.memory = std::make_shared<Memory>(context_.rail->domain());
-  context_.address.fabric = fabric_of(context_.rail->port());
-  return {};
+  return open_rails(*functions, *std::move(ports));
+}
+
+Status Transport::open_rails(const Functions& functions, std::vector<DevicePort> ports) {
+  std::vector<SharedDomain> domains;
+  Status last;
+  for (DevicePort& port : ports) {
+    if (context_.rails.size() == max_rails) break;
+    Result<std::unique_ptr<Rail>> rail = Rail::create(functions, std::move(port));
+    if (!rail.ok()) {
+      last = rail.status();
+      log::info("verbs: a port is left out: ", last.message());
+      continue;
+    }
+    context_.rails.push_back(*std::move(rail));
+    domains.push_back(context_.rails.back()->domain());
+    context_.address.fabrics.push_back(fabric_of(context_.rails.back()->port()));
+  }
+  context_.memory = std::make_unique<RailMemory>(domains);
+  return context_.rails.empty() ? last : Status();
 }
 
 Status Transport::listen() {
@@ -79,13 +93,17 @@ Status Transport::listen() {
   return listening;
 }
 
-std::string Transport::facts() const { return context_.rail->port().describe(); }
+std::string Transport::facts() const {
+  std::string text;
+  for (const auto& rail : context_.rails) text += (text.empty() ? "" : "; ") + rail->port().describe();
+  return text;
+}
 
 // Both ranks get the same answer, since the conditions cover the addresses of both.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto theirs = published_by(peer);
   if (!theirs) return Status(Code::unreachable, peer.describe() + " has no usable verbs address", peer.rank);
-  if (common_kinds(context_.address.fabric, theirs->fabric).empty())
+  if (pair_rails(context_.address, *theirs, true).empty())
     return Status(Code::unreachable, peer.describe() + " is on another InfiniBand or RoCE network",
                   peer.rank);
   return context_.endpoints_reach(peer, *theirs);
@@ -95,8 +113,13 @@ Status Transport::start(Driver& driver, TransportOwner& owner) {
   context_.start(driver, owner, *this);
   // Each peer needs room for the completions of one pipe, and of a second one while it connects.
   const auto pipes = 2 * static_cast<std::uint64_t>(owner.size());
-  const Status started = context_.rail->start(context_, pipes * Pipe::most_requests(context_.options.slots));
-  return started.ok() ? listeners_.start(owner.rank()) : started;
+  for (const auto& rail : context_.rails) {
+    const Status started = rail->start(context_, pipes * Pipe::most_requests(context_.options.slots));
+    // The port then gives no queue pairs. If no port does, every peer is refused, and the next transport is
+    // used.
+    if (!started.ok()) log::warn("verbs: a port cannot be used: ", started.message());
+  }
+  return listeners_.start(owner.rank());
 }
 
 std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanoseconds connect_timeout) {
@@ -107,15 +130,26 @@ std::unique_ptr<tutti::Channel> Transport::open(int peer, std::chrono::nanosecon
 
 bool Transport::poll() {
   context_.discarded.clear();
-  const bool timers = context_.timers.run();
-  return context_.rail->poll() || timers;
+  bool any = context_.timers.run();
+  for (const auto& rail : context_.rails) any = rail->poll() || any;
+  return any;
+}
+
+bool Transport::prepare_sleep() {
+  bool any = false;
+  for (const auto& rail : context_.rails) any = rail->arm() || any;
+  return any;
+}
+
+bool Transport::expects_memory() const {
+  return std::ranges::any_of(context_.rails, [](const auto& rail) { return rail->in_use(); });
 }
 
 void Transport::stop() {
   listeners_.close();
   if (context_.driver == nullptr) return;
   context_.discarded.clear();
-  context_.rail->stop();
+  for (const auto& rail : context_.rails) rail->stop();
   context_.stop(*this);
 }
 

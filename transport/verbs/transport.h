@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "transport/meeting/listeners.h"
 #include "transport/transport.h"
@@ -15,7 +16,7 @@ class Transport final : public tutti::Transport, public meeting::Port, public Po
   // Only `create` makes transports.
   explicit Transport(const Options& options) : context_(options, *this) {}
   ~Transport() override;
-  // Opens a port of a device, and starts to listen on every address in `Options::bind`.
+  // Opens the ports of the devices, and starts to listen on every address in `Options::bind`.
   Status prepare();
 
   std::string_view name() const override { return "verbs"; }
@@ -30,15 +31,16 @@ class Transport final : public tutti::Transport, public meeting::Port, public Po
   void stop() override;
 
  private:
-  Status open_port();
+  Status open_ports();
+  Status open_rails(const Functions& functions, std::vector<DevicePort> ports);
   Status listen();
   std::size_t hello_bytes() const override { return sizeof(Note); }
   bool begins_like_hello(std::span<const std::byte> bytes) const override;
   std::optional<std::uint32_t> claimed_rank(std::span<const std::byte> hello) const override;
   void on_hello(meeting::Guest guest) override;
   bool poll() override;
-  bool prepare_sleep() override { return context_.rail->arm(); }
-  bool expects_memory() const override { return context_.rail->in_use(); }
+  bool prepare_sleep() override;
+  bool expects_memory() const override;
   Deadline next_deadline() const override { return context_.timers.next(); }
 
   Context context_;

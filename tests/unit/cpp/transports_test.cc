@@ -9,19 +9,42 @@
 namespace tutti {
 namespace {
 
-TEST(Transports, VerbsIsLeftOutUnlessDevicesAreChosen) {
-  const auto verbs = std::ranges::find(transport_entries(), "verbs", &TransportEntry::name);
-  ASSERT_NE(verbs, transport_entries().end());
-  unsetenv("NCCL_IB_HCA");
-  const Status left_out = verbs->left_out(Config{});
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const TransportEntry& entry(const char* name) {
+  const auto found = std::ranges::find(transport_entries(), name, &TransportEntry::name);
+  EXPECT_NE(found, transport_entries().end());
+  return *found;
+}
+
+TEST(Transports, VerbsComesBetweenSharedMemoryAndTcp) {
+  std::vector<std::string_view> names;
+  for (const TransportEntry& each : transport_entries()) names.push_back(each.name);
+  EXPECT_THAT(names, ElementsAre("shm", "verbs", "tcp"));
+}
+
+TEST(Transports, VerbsIsUsedUnlessNcclMustNotUseIt) {
+  unsetenv("NCCL_IB_DISABLE");
+  EXPECT_TRUE(entry("verbs").left_out(Config{}).ok());
+  setenv("NCCL_IB_DISABLE", "0", 1);
+  EXPECT_TRUE(entry("verbs").left_out(Config{}).ok());
+  setenv("NCCL_IB_DISABLE", "1", 1);
+  const Status left_out = entry("verbs").left_out(Config{});
   EXPECT_EQ(left_out.code(), Code::unsupported);
-  EXPECT_THAT(left_out.message(), testing::HasSubstr("TUTTI_IB_HCA"));
+  EXPECT_THAT(left_out.message(), HasSubstr("NCCL_IB_DISABLE"));
   Config chosen;
   chosen.ib_hca = "mlx5";
-  EXPECT_TRUE(verbs->left_out(chosen).ok());
-  setenv("NCCL_IB_HCA", "mlx5", 1);
-  EXPECT_TRUE(verbs->left_out(Config{}).ok());
-  unsetenv("NCCL_IB_HCA");
+  EXPECT_TRUE(entry("verbs").left_out(chosen).ok());
+  unsetenv("NCCL_IB_DISABLE");
+}
+
+TEST(Transports, EncryptionSwitchesVerbsOff) {
+  Config config;
+  config.tls = true;
+  const auto made = entry("verbs").create({.config = config});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.status().code(), Code::unsupported);
 }
 
 }  // namespace

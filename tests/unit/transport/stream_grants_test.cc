@@ -269,5 +269,21 @@ TEST(HostileGrants, APipeWithoutRemoteWritesKnowsNone) {
   }
 }
 
+TEST(GrantHeader, HoldsAllOfAGrant) {
+  const Grant grant{1, 2, {3, 0x0123456789abcdef, 0xfedcba9876543210}};
+  EncodedFrameHeader encoded;
+  encode(to_header(7, grant), encoded);
+  EXPECT_EQ(type_of(encoded), FrameType::grant);
+  FrameHeader header;
+  ASSERT_TRUE(decode(encoded, header));
+  const Grant read = to_grant(header);
+  EXPECT_EQ(header.id, 7u);
+  EXPECT_EQ(read.offset, grant.offset);
+  EXPECT_EQ(read.bytes, grant.bytes);
+  EXPECT_EQ(read.place.address, grant.place.address);
+  EXPECT_EQ(read.place.key, grant.place.key);
+  EXPECT_EQ(read.place.more_keys, grant.place.more_keys);
+}
+
 }  // namespace
 }  // namespace tutti

@@ -11,7 +11,7 @@ namespace tutti::provider {
 struct Device : ibv_device {
   explicit Device(DeviceSettings description) : ibv_device{}, settings(std::move(description)) {
     node_type = IBV_NODE_CA;
-    transport_type = IBV_TRANSPORT_IB;
+    transport_type = settings.transport;
     settings.name.copy(name, sizeof name - 1);
     settings.name.copy(dev_name, sizeof dev_name - 1);
   }

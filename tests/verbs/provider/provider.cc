@@ -115,6 +115,12 @@ void Provider::cut(const Gid& one, const Gid& other) {
   machine->wire.advance();
 }
 
+void Provider::unplug_after(const std::string& name, int requests, bool answer_lost) {
+  const Locked machine;
+  machine->wire.unplug_after(device(name), requests, answer_lost);
+  machine->wire.advance();
+}
+
 void Provider::hold() {
   const Locked machine;
   machine->wire.hold(Wire::Held::all);

@@ -37,6 +37,10 @@ class Provider {
   void break_pairs(const std::string& device);
   // Makes nothing pass between these two GIDs any more.
   void cut(const Gid& one, const Gid& other);
+  // Pulls the cable of a device once `requests` more of its requests have been carried out. From then on, its
+  // packets vanish, so requests to it and from it fail. `answer_lost` says what happens to the last of these
+  // requests: it is carried out, but its sender is not told, and so it fails as well.
+  void unplug_after(const std::string& device, int requests, bool answer_lost);
   // These make posted requests wait until `release`, as in a slow network. `hold` makes all requests wait.
   // `hold_writes` makes writes wait, and the requests that were posted to the same queue pair after a write
   // that waits.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct Traffic {
 struct Record {
   Counts counts;
   Traffic traffic;
+  std::map<std::string, std::uint64_t> written;  // bytes that each device has written into its peers' memory
   std::vector<std::string> mistakes;
 };
 

@@ -35,6 +35,7 @@ struct Port {
 struct DeviceSettings {
   std::string name = "fake0";
   std::uint32_t vendor = 0;
+  ibv_transport_type transport = IBV_TRANSPORT_IB;
   std::vector<Port> ports = {};
   std::uint32_t max_inline = 512;
   int max_sge = 32;

@@ -79,28 +79,38 @@ bool Wire::advance(QueuePair& from) {
 }
 
 Wire::Outcome Wire::carry_out(QueuePair& from, const SendRequest& request) {
-  const auto end = [&](ibv_wc_status status) {
-    from.end_send(status);
-    return Outcome::done;
-  };
   if (failing_.first > 0) {
     --failing_.first;
-    return end(failing_.second);
+    return end(from, failing_.second);
   }
   QueuePair* to = nullptr;
   const Reach way = reach(from, to);
   if (way == Reach::later) return Outcome::waits;
-  if (way == Reach::never) return end(IBV_WC_RETRY_EXC_ERR);
+  if (way == Reach::never) return end(from, IBV_WC_RETRY_EXC_ERR);
   if (takes_receive(request) && to->next_receive() == nullptr) return wait_for_receive(from);
   const std::optional<std::vector<std::byte>> payload = payload_of(from, request);
-  if (!payload) return end(IBV_WC_LOC_PROT_ERR);
+  if (!payload) return end(from, IBV_WC_LOC_PROT_ERR);
   if (writes(request) && !write(*to, request, *payload)) {
     report(*to, IBV_EVENT_QP_ACCESS_ERR);
     to->break_down();
-    return end(IBV_WC_REM_ACCESS_ERR);
+    return end(from, IBV_WC_REM_ACCESS_ERR);
   }
-  if (!takes_receive(request)) return end(IBV_WC_SUCCESS);
-  return end(deliver(*to, request, *payload) ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR);
+  if (writes(request)) record_.written[from.context->device->name] += payload->size();
+  if (!takes_receive(request)) return end(from, IBV_WC_SUCCESS);
+  return end(from, deliver(*to, request, *payload) ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR);
+}
+
+// Ends a request. Counts the requests of a card that will be unplugged.
+Wire::Outcome Wire::end(QueuePair& from, ibv_wc_status status) {
+  const auto found = unplugged_.find(&card_of(from.context));
+  const bool last = found != unplugged_.end() && found->second.left > 0 && --found->second.left == 0;
+  from.end_send(last && found->second.answer_lost ? IBV_WC_RETRY_EXC_ERR : status);
+  return Outcome::done;
+}
+
+bool Wire::is_unplugged(const QueuePair& pair) const {
+  const auto found = unplugged_.find(&card_of(pair.context));
+  return found != unplugged_.end() && found->second.left == 0;
 }
 
 // Finds out whether packets of `from` reach their peer. A peer that does not answer yet may do so later: a
@@ -108,6 +118,7 @@ Wire::Outcome Wire::carry_out(QueuePair& from, const SendRequest& request) {
 Wire::Reach Wire::reach(const QueuePair& from, QueuePair*& to) const {
   to = find(from.attributes().dest_qp_num);
   if (to == nullptr || !card_of(from.context).present || !card_of(to->context).present) return Reach::never;
+  if (is_unplugged(from) || is_unplugged(*to)) return Reach::never;
   if (to->may_receive_later()) return Reach::later;
   if (!to->can_receive() || !are_connected(from, *to)) return Reach::never;
   if (from.port()->state != IBV_PORT_ACTIVE || to->port()->state != IBV_PORT_ACTIVE) return Reach::never;

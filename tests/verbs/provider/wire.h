@@ -39,6 +39,11 @@ class Wire {
   void fail_next(int count, ibv_wc_status status) { failing_ = {count, status}; }
   // Makes nothing pass between these two GIDs any more.
   void cut(const ibv_gid& one, const ibv_gid& other) { cuts_.emplace_back(one, other); }
+  // Makes the packets of a card vanish once `requests` more of its requests have been carried out. If
+  // `answer_lost`, the last of them fails although it was carried out.
+  void unplug_after(const Device& card, int requests, bool answer_lost) {
+    unplugged_[&card] = {requests, answer_lost};
+  }
   // `report` is called when a queue pair gets an event because its peer has broken a rule.
   std::function<void(QueuePair&, ibv_event_type)> report = [](QueuePair&, ibv_event_type) {};
 
@@ -48,6 +53,8 @@ class Wire {
 
   bool advance(QueuePair& from);
   Outcome carry_out(QueuePair& from, const SendRequest& request);
+  Outcome end(QueuePair& from, ibv_wc_status status);
+  bool is_unplugged(const QueuePair& pair) const;
   Reach reach(const QueuePair& from, QueuePair*& to) const;
   bool is_cut(const ibv_gid& one, const ibv_gid& other) const;
   Outcome wait_for_receive(QueuePair& from);
@@ -62,6 +69,11 @@ class Wire {
   std::map<std::uint32_t, QueuePair*> pairs_;
   std::vector<std::pair<ibv_gid, ibv_gid>> cuts_;
   std::pair<int, ibv_wc_status> failing_{0, IBV_WC_SUCCESS};
+  struct Unplugged {
+    int left = 0;  // requests that are still carried out
+    bool answer_lost = false;
+  };
+  std::map<const Device*, Unplugged> unplugged_;
   Held held_ = Held::nothing;
 };
 

@@ -1,13 +1,16 @@
 // Tests the address that a rank publishes, and whether the addresses of two ranks match.
 #include "transport/verbs/address.h"
 
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace tutti::verbs {
 namespace {
 
 constexpr const char* ethernet =
-    "10.0.0.1:4711,[2001:db8::1]:4712/8c1f00d2b5a69e37/e134/131072,1048576,131072";
+    "10.0.0.1:4711,[2001:db8::1]:4712/8c1f00d2b5a69e37/e134+e1/131072,1048576,131072";
 constexpr const char* infiniband = "10.0.0.1:4711/8c1f00d2b5a69e37/ife80000000000001/131072,1048576,131072";
 
 TEST(VerbsAddress, IsReadAsItIsWritten) {
@@ -16,13 +19,16 @@ TEST(VerbsAddress, IsReadAsItIsWritten) {
   EXPECT_EQ(format(*first), ethernet);
   EXPECT_EQ(first->endpoints.size(), 2u);
   EXPECT_EQ(first->nonce, 0x8c1f00d2b5a69e37u);
-  EXPECT_TRUE(first->fabric.ethernet);
-  EXPECT_EQ(first->fabric.kinds, (std::vector<std::uint8_t>{1, 3, 4}));
+  ASSERT_EQ(first->fabrics.size(), 2u);
+  EXPECT_TRUE(first->fabrics[0].ethernet);
+  EXPECT_EQ(first->fabrics[0].kinds, (std::vector<std::uint8_t>{1, 3, 4}));
+  EXPECT_EQ(first->fabrics[1].kinds, (std::vector<std::uint8_t>{1}));
   const auto second = parse_address(infiniband);
   ASSERT_TRUE(second);
   EXPECT_EQ(format(*second), infiniband);
-  EXPECT_FALSE(second->fabric.ethernet);
-  EXPECT_EQ(second->fabric.subnet, 0xfe80000000000001u);
+  ASSERT_EQ(second->fabrics.size(), 1u);
+  EXPECT_FALSE(second->fabrics[0].ethernet);
+  EXPECT_EQ(second->fabrics[0].subnet, 0xfe80000000000001u);
 }
 
 TEST(VerbsAddress, EveryPartIsChecked) {
@@ -31,6 +37,8 @@ TEST(VerbsAddress, EveryPartIsChecked) {
     EXPECT_FALSE(parse_address(good.substr(0, length))) << good.substr(0, length);
   for (const char* text :
        {"10.0.0.1:4711/8c1f00d2b5a69e37/e/131072,1048576,131072",
+        "10.0.0.1:4711/8c1f00d2b5a69e37/e1+/131072,1048576,131072",
+        "10.0.0.1:4711/8c1f00d2b5a69e37/e1+e1+e1+e1+e1/131072,1048576,131072",
         "10.0.0.1:4711/8c1f00d2b5a69e37/e123456789/131072,1048576,131072",
         "10.0.0.1:4711/8c1f00d2b5a69e37/x1/131072,1048576,131072",
         "10.0.0.1:4711/8c1f00d2b5a69e37/i1/131072,1048576,131072",
@@ -54,6 +62,38 @@ TEST(VerbsAddress, TwoPortsMustHaveAKindOfAddressInCommon) {
   EXPECT_EQ(common_kinds(east, east), Kinds{0});
   EXPECT_EQ(common_kinds(east, west), Kinds{});
   EXPECT_EQ(common_kinds(east, roce({0})), Kinds{});
+}
+
+Address with_ports(std::vector<Fabric> fabrics) {
+  Address address;
+  address.fabrics = std::move(fabrics);
+  return address;
+}
+
+// Checks the pairs from both sides. `expected` has the indexes of the lower rank's ports and the higher
+// rank's.
+void expect_pairs(const Address& lower, const Address& higher,
+                  const std::vector<std::pair<std::size_t, std::size_t>>& expected) {
+  const std::vector<RailPair> below = pair_rails(lower, higher, true);
+  const std::vector<RailPair> above = pair_rails(higher, lower, false);
+  ASSERT_EQ(below.size(), expected.size());
+  ASSERT_EQ(above.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(std::pair(below[i].ours, below[i].theirs), expected[i]);
+    EXPECT_EQ(std::pair(above[i].theirs, above[i].ours), expected[i]);
+    EXPECT_EQ(below[i].kinds, above[i].kinds);
+  }
+}
+
+TEST(VerbsAddress, BothRanksPairTheirPortsAlike) {
+  const Fabric roce{.ethernet = true, .kinds = {1, 2}}, old{.ethernet = true, .kinds = {4}};
+  const Fabric east{.subnet = 1, .kinds = {0}}, west{.subnet = 2, .kinds = {0}};
+  expect_pairs(with_ports({roce, roce}), with_ports({roce, roce}), {{0, 0}, {1, 1}});
+  expect_pairs(with_ports({roce, roce, roce}), with_ports({roce}), {{0, 0}});
+  expect_pairs(with_ports({roce}), with_ports({roce, roce}), {{0, 0}});
+  expect_pairs(with_ports({east, west}), with_ports({west, east}), {{0, 1}, {1, 0}});
+  expect_pairs(with_ports({east, roce, old}), with_ports({old, roce, west}), {{1, 1}, {2, 0}});
+  expect_pairs(with_ports({east}), with_ports({west, roce}), {});
 }
 
 }  // namespace

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transport/driver/timers.h"
+#include "transport/verbs/context.h"
+#include "transport/verbs/lane.h"
+#include "transport/verbs/link.h"
+#include "transport/verbs/pipe.h"
+
+namespace tutti::verbs {
+
+// A `Bundle` connects two ranks by several pipes, one for each pair of ports, and takes the place of a single
+// pipe (docs/rdma.md). Packets go over one pipe, and the payloads of large messages over all of them. If a
+// pipe breaks, the others go on, and send again everything that may not have arrived over the broken pipe.
+//
+// The events are those of a pipe. `on_pipe_broken` means that the last pipe is broken, or that the peer is to
+// blame.
+class Bundle final : public LaneEvents, public Timer {
+ public:
+  // `first` is the index of the pair of ports whose pipe is connected already. `offers` says whether this
+  // side offers the other pipes; exactly one side must do so. The link must outlive the calls of this class.
+  Bundle(Context& context, int peer, Link& link, bool offers, PipeEvents& events);
+  ~Bundle() override;
+  // Takes over the pipe that is connected, and begins to connect the others.
+  void start(std::size_t first, std::unique_ptr<Pipe> pipe);
+
+  // Does the same as `Pipe::write`. For a remote write, returns `full` or `reading`.
+  Pipe::Outcome write(OutgoingFrame& frame);
+  // Handles a note about a rail. Returns false if the peer must not have sent it.
+  bool on_note(const Note& note);
+  // Closes all pipes (`Pipe::close`). No event follows.
+  void close();
+
+  void on_timer() override;
+
+ private:
+  // A `Write` is a frame whose payload is being written, or whose header must still be sent.
+  struct Write {
+    OutgoingFrame* frame;
+    Lane* lane = nullptr;  // over which the payload is written
+    bool posted = false;   // all of it
+    bool over = false;     // the payload is in the peer's memory
+  };
+
+  void on_packet(Lane& lane, std::span<const std::byte> bytes) override;
+  void on_room(Lane& lane) override;
+  void on_written(Lane& lane, OutgoingFrame& frame) override;
+  void on_lane_broken(Lane& lane, Code code, const std::string& why) override;
+
+  // --- pipes that come and go: bundle_lanes.cc ---
+
+  void offer(Lane& lane);
+  Status make_pipe(Lane& lane, std::uint8_t kind);
+  Status connect(Lane& lane, const End& end);
+  bool take_offer(Lane& lane, const End& end);
+  bool accepted(Lane& lane, const End& end);
+  bool joined(Lane& lane);
+  bool peer_left(Lane& lane, std::uint32_t taken);
+  void open(Lane& lane);
+  void leave(Lane& lane, const std::string& why);
+  bool settle(Lane& lane);
+  bool has_hope(const Lane& lane) const;
+  void end_if_last();
+  void choose_main();
+  void send(NoteKind kind, const Lane& lane);
+
+  // --- what is sent: bundle.cc ---
+
+  void advance();
+  void send_again();
+  void post_writes();
+  void send_headers();
+  // Returns the lane that carries the packets, or null if it is not open now.
+  Lane* main() const { return main_ != nullptr && main_->state == Lane::State::open ? main_ : nullptr; }
+  Lane* best_lane() const;
+  std::size_t writes_over(const Lane& lane) const;
+
+  Context& context_;
+  const int peer_;
+  Link& link_;
+  const bool offers_;
+  PipeEvents& events_;
+  const std::vector<RailPair> pairs_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // one for each pair of ports
+  Lane* main_ = nullptr;                      // carries the packets, or has carried the last ones
+  std::deque<Packet> again_;                  // go before all other packets
+  std::deque<Write> writes_;                  // in the order in which their headers are sent
+  bool blocked_ = false;                      // `write` has returned `full`
+  bool closed_ = false;
+  bool advancing_ = false;  // whether advance() is on the stack already
+  bool advance_again_ = false;
+  std::string last_why_;  // of the lane that was left last
+};
+
+}  // namespace tutti::verbs

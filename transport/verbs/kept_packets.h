@@ -1,0 +1,45 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+namespace tutti::verbs {
+
+using Packet = std::vector<std::byte>;
+
+// `KeptPackets` are copies of the last packets that a pipe has sent. If the pipe breaks, those that the peer
+// has not dealt with are sent again over another pipe. The numbers of packets wrap around, so the ring has a
+// power of two entries.
+class KeptPackets {
+ public:
+  // The peer never has more than `most` packets that it has not dealt with.
+  void resize(std::size_t most) { ring_.resize(std::bit_ceil(most)); }
+  // Keeps a packet that consists of these parts. It takes the place of the packet that was sent `most`
+  // packets earlier, or even longer ago. Does nothing if `resize` was not called.
+  template <class Parts>
+  void keep(std::uint32_t number, const Parts& parts) {
+    if (ring_.empty()) return;
+    Packet& packet = at(number);
+    packet.clear();
+    for (const std::span<const std::byte> part : parts) packet.insert(packet.end(), part.begin(), part.end());
+  }
+  // Returns the packets from `first` to the one before `end`, except those that are empty.
+  std::deque<Packet> take(std::uint32_t first, std::uint32_t end) {
+    std::deque<Packet> packets;
+    for (; first != end; ++first) {
+      if (!at(first).empty()) packets.push_back(at(first));
+    }
+    return packets;
+  }
+
+ private:
+  Packet& at(std::uint32_t number) { return ring_[number % ring_.size()]; }
+
+  std::vector<Packet> ring_;
+};
+
+}  // namespace tutti::verbs
