@@ -13,6 +13,7 @@ namespace tutti::verbs {
 // A `GidKind` says what an address of a port (a GID) is made of. The kinds are in order of preference. Two
 // ports can only connect with addresses of the same kind.
 enum class GidKind : std::uint8_t { infiniband, v2_ipv4, v2_ipv6, v2_link_local, v1 };
+inline constexpr GidKind last_gid_kind = GidKind::v1;
 
 // Returns a text such as "RoCEv2, IPv4".
 std::string_view to_string(GidKind kind);
