@@ -17,8 +17,8 @@ class ControlClient {
   virtual std::uint32_t context() const = 0;
   // Returns the communicator's members, as ranks of the world.
   virtual const std::vector<int>& ranks() const = 0;
-  // Makes the communicator fail with `why`. All members know the failure, or are about to learn of it. The
-  // desk calls `act_on_failure` afterwards.
+  // Makes the communicator fail with `why`. All members know the failure, or are about to learn of it. If the
+  // communicator may have operations in flight, the desk calls `act_on_failure` afterwards.
   virtual void fail(const Status& why) = 0;
   // Ends the operations in flight, if the communicator has failed. The desk never calls this function from
   // within a callback of the mesh.

@@ -143,7 +143,7 @@ void Shrinking::on_note(int position, const ShrinkNote& note) {
                              note.kind == Kind::commit || note.kind == Kind::refuse;
   if (over_ || gone(position) || (names_members && note.members.size() != size_)) return;
   if (note.kind == Kind::commit && note.spared.size() != size_) return;
-  if (telling_) {  // the desk answers all other notes with the decision
+  if (telling_) {  // the desk answers the other notes (`answer_shrink`)
     if (note.kind == Kind::learned) learned_[at] = true;
     if (note.kind == Kind::decline) declined_[at] = true;
     return tell(false);
@@ -250,7 +250,7 @@ ShrinkNote Shrinking::proposal_to(const std::vector<bool>& members) const {
 
 void Shrinking::propose(const std::vector<bool>& members, bool again) {
   ShrinkNote next = proposal_to(members);
-  // A member may have taken the highest number in an earlier attempt.
+  // Earlier attempts may have used up all numbers, which are below `user_context_bit`.
   if (next.number >= user_context_bit)
     return finish(Status(Code::resource_exhausted, "shrink: no number is left for a new communicator"));
   if (!reserve(next.number)) {
@@ -293,10 +293,10 @@ void Shrinking::hand_out_range(const std::vector<bool>& members) {
 
 // --- the end ---
 
-// From here on, the desk answers every note of a member with the decision.
+// From here on, the desk tells the decision to members that still ask, join or propose.
 void Shrinking::conclude(const ShrinkNote& decision) {
   decision_ = decision;
-  if (decision.kind == Kind::commit && decision.place == place_) place_.reset();  // the survivors join it
+  if (decision.kind == Kind::commit && decision.place == place_) place_.reset();  // the survivors use it now
   desk_.remember(context_, encode(decision));
   const bool leads = leader() == members_.rank();
   if (leads) tell(true);
