@@ -207,9 +207,9 @@ void Group::on_member_lost(int, const Status& why) {
   failure_.suspect(shared_.first_cause(why));
 }
 
-// The memory holds the first communicator's range, and room for further ranges (docs/seams/communicators.md).
-// The room has `shared_room` bytes, or fewer if fewer are enough for 1024 communicators of all ranks of this
-// host.
+// The memory has room for the ranges of communicators (docs/seams/communicators.md). If all ranks of the
+// first communicator are on this host, the memory also holds the range of that communicator. The room has
+// `shared_room` bytes, or fewer if fewer are enough for 1024 communicators of all ranks of this host.
 void Group::open_host_memory(Deadline deadline) {
   constexpr std::uint64_t most_communicators = 1024;
   std::vector<int> here;

@@ -1,7 +1,7 @@
 // Fuzzes the message protocol (StreamChannel). This side sends, receives and cancels, while a
 // faulty peer sends frames. After this side has granted memory to the peer, the peer also writes
 // into that memory, until it reports the end of the write. The input chooses each step. Most frames
-// are complete, so that they pass the first checks.
+// have plausible headers, so that they pass the first checks.
 #include <deque>
 #include <map>
 #include <set>

@@ -55,8 +55,8 @@ struct HostFacts {
   std::vector<std::string> gpus = {};  // their models
 };
 
-// Returns facts about this machine. The caller must add the facts that depend on variables, on the
-// launcher or on the responder.
+// Returns facts about this machine. The caller must add the facts that depend on environment
+// variables, on the launcher, or on the `Responder`, which answers the probes of other hosts.
 HostFacts look_at_host();
 
 }  // namespace tutti::tools::doctor

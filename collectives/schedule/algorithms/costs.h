@@ -164,8 +164,8 @@ class Terms {
 
  private:
   // Returns how many ranks share a core if `active` ranks of the problem work at the same time: at least 1.
-  // The problem may be the part of a single host. In that case the other hosts of the machine work on their
-  // own parts at the same time.
+  // The problem may be one host's part of a larger collective. In that case the other hosts on the same
+  // machine, such as containers, work on their own parts at the same time.
   double share(int active) const {
     if (model_.cores == 0) return 1;
     const double machine = static_cast<double>(crowd_) * model_.hosts_per_machine;
