@@ -7,7 +7,7 @@ namespace tutti::verbs {
 
 Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
     : LinkedChannel(context, peer, connect_timeout) {
-  write_remotely(*context.memory);
+  write_remotely(*context.memory, this);
 }
 
 Channel::~Channel() {

@@ -11,11 +11,13 @@
 #include <tutti/status.h>
 
 #include "transport/stream/frame.h"
+#include "transport/stream/permits.h"
 #include "transport/verbs/memory.h"
 #include "transport/verbs/note.h"
 #include "transport/verbs/pool.h"
 #include "transport/verbs/rail.h"
 #include "transport/verbs/settings.h"
+#include "transport/verbs/windows.h"
 
 namespace tutti::verbs {
 
@@ -31,6 +33,10 @@ class PipeEvents {
   virtual void on_room() = 0;
   // A frame for which `Pipe::write` returned `reading` has left.
   virtual void on_written(OutgoingFrame& frame) = 0;
+  // A permit that was to be given later has been given (`Permits`).
+  virtual void on_permitted(std::uint32_t permit, const RemotePlace& place) = 0;
+  // A permit is over.
+  virtual void on_revoked(std::uint32_t permit) = 0;
   // The pipe is broken. The code is `peer_lost`, or `protocol_error` if the peer is to blame.
   virtual void on_pipe_broken(Code code, const std::string& why) = 0;
 };
@@ -74,6 +80,9 @@ class Pipe final : public QueueUser {
   }
   // Sends as much of the frame as there is room for.
   Outcome write(OutgoingFrame& frame);
+  // These do what the functions of `Permits` of these names do.
+  Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, RemotePlace& place);
+  bool revoke(std::uint32_t number);
   // Ends everything. When this returns, the device no longer touches any memory for this pipe, neither for
   // the pipe's own work requests nor for the peer's writes. No event follows. The memory of the last packet
   // stays valid until the pipe is destroyed.
@@ -89,8 +98,9 @@ class Pipe final : public QueueUser {
 
   using Parts = std::array<std::span<const std::byte>, 2>;
   struct Posted {
-    OutgoingFrame* reading = nullptr;  // the frame whose payload the device reads
-    bool slot = false;                 // the request uses the oldest send slot that is in use
+    OutgoingFrame* reading = nullptr;    // the frame whose payload the device reads
+    bool slot = false;                   // the request uses the oldest send slot that is in use
+    Windows::Window* revoked = nullptr;  // the window that the request invalidates
   };
 
   Pipe(Rail& rail, const Memory& memory, const PipeOptions& options, const Gid& gid, PipeEvents& events);
@@ -103,7 +113,10 @@ class Pipe final : public QueueUser {
 
   std::uint32_t credit() const { return theirs_.slots - (sent_ - acknowledged_); }
   std::uint32_t slots_in_use() const { return slots_taken_ - slots_freed_; }
-  bool has_room(std::uint64_t requests) const { return next_ - retired_ + requests <= depth_; }
+  // Returns whether there is room for requests other than those for windows, which have room of their own.
+  bool has_room(std::uint64_t requests) const {
+    return next_ - retired_ + requests + Windows::most_requests <= depth_;
+  }
   // Returns a free send slot, or an empty span.
   std::span<std::byte> free_slot() const;
 
@@ -117,6 +130,9 @@ class Pipe final : public QueueUser {
   static ibv_send_wr write_request(const OutgoingFrame& frame);
   void return_credit();
 
+  bool bind(Windows::Window& window, const Windows::Waiting& wanted, RemotePlace& place);
+  void revoked(Windows::Window& window);
+
   void received(std::uint32_t slot, const ibv_wc& completion);
   void retire(std::uint64_t request);
   void fail(const ibv_wc& completion);
@@ -128,6 +144,7 @@ class Pipe final : public QueueUser {
   const Gid gid_;
   PipeEvents* events_;
   std::unique_ptr<Pool> pool_;
+  Windows windows_;
   ibv_qp* queue_pair_ = nullptr;
   std::uint32_t first_sequence_ = 0;
   std::uint32_t max_inline_ = 0;
