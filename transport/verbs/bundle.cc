@@ -1,6 +1,7 @@
 #include "transport/verbs/bundle.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace tutti::verbs {
@@ -44,6 +45,7 @@ void Bundle::close() {
   main_ = nullptr;
   writes_.clear();
   again_.clear();
+  permits_.clear();
 }
 
 Pipe::Outcome Bundle::write(OutgoingFrame& frame) {
@@ -61,6 +63,24 @@ Pipe::Outcome Bundle::write(OutgoingFrame& frame) {
   const Pipe::Outcome outcome = main_->pipe->write(frame);
   blocked_ = outcome == Pipe::Outcome::full;
   return outcome;
+}
+
+Permits::Answer Bundle::permit(std::uint32_t number, std::span<std::byte> memory, RemotePlace& place) {
+  if (number != staging_permit) {
+    if (context_.memory->of(0).region_of(memory) == nullptr) return Permits::Answer::never;
+    auto registered = context_.memory->add_writable(memory);
+    if (!registered.ok()) return Permits::Answer::never;
+    permits_[number] = *std::move(registered);
+  }
+  const std::optional<RemotePlace> found = context_.memory->find(memory);
+  if (!found) return Permits::Answer::never;
+  place = *found;
+  return Permits::Answer::given;
+}
+
+bool Bundle::revoke(std::uint32_t number) {
+  permits_.erase(number);
+  return true;
 }
 
 void Bundle::on_room(Lane&) { advance(); }

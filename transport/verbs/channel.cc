@@ -7,7 +7,8 @@ namespace tutti::verbs {
 
 Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
     : LinkedChannel(context, peer, connect_timeout) {
-  write_remotely(*context.memory);
+  const bool several = context.pairs_with(peer).size() > 1;
+  write_remotely(several ? context.memory->for_several_rails() : *context.memory, this);
 }
 
 Channel::~Channel() {

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include <tutti/config_values.h>
+#include <tutti/log.h>
 
 #include "core/error_text.h"
 
@@ -39,10 +40,13 @@ Status cannot_register(std::size_t bytes, int error) {
 Result<std::unique_ptr<Region>> Region::add(SharedDomain domain, std::span<std::byte> memory, int access) {
   ibv_mr* const region = (*domain->functions().reg_mr)(domain->raw(), memory.data(), memory.size(), access);
   if (region == nullptr) return cannot_register(memory.size(), errno);
-  return std::unique_ptr<Region>(new Region(std::move(domain), region));
+  return std::unique_ptr<Region>(new Region(std::move(domain), region, access));
 }
 
-Region::~Region() { domain_->functions().dereg_mr(region_); }
+Region::~Region() {
+  if (const int error = domain_->functions().dereg_mr(region_))
+    log::warn("verbs: memory cannot be deregistered: ", error_text(error));
+}
 
 class Memory::Registration final : public RegisteredMemory {
  public:
@@ -61,8 +65,16 @@ class Memory::Registration final : public RegisteredMemory {
 };
 
 Result<std::unique_ptr<RegisteredMemory>> Memory::add(std::span<std::byte> memory) {
+  return add(memory, domain_->has_windows() ? IBV_ACCESS_MW_BIND : 0);
+}
+
+Result<std::unique_ptr<RegisteredMemory>> Memory::add_staging(std::span<std::byte> memory) {
+  return add(memory, domain_->has_windows() ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE);
+}
+
+Result<std::unique_ptr<RegisteredMemory>> Memory::add(std::span<std::byte> memory, int access) {
   if (memory.empty()) return std::unique_ptr<RegisteredMemory>();
-  auto region = Region::add(domain_, memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  auto region = Region::add(domain_, memory, IBV_ACCESS_LOCAL_WRITE | access);
   if (!region.ok()) return region.status();
   const std::lock_guard lock(mutex_);
   const std::uint64_t number = ++added_;
@@ -79,9 +91,17 @@ const Region* Memory::containing(std::span<const std::byte> memory) const {
 
 std::optional<RemotePlace> Memory::find(std::span<const std::byte> memory) const {
   const std::shared_lock lock(mutex_);
+  for (const auto& [number, entry] : entries_) {
+    if (entry.region->is_writable() && contains(entry.memory, memory))
+      return RemotePlace{reinterpret_cast<std::uintptr_t>(memory.data()), entry.region->remote_key()};
+  }
+  return std::nullopt;
+}
+
+ibv_mr* Memory::region_of(std::span<const std::byte> memory) const {
+  const std::shared_lock lock(mutex_);
   const Region* const region = containing(memory);
-  if (region == nullptr) return std::nullopt;
-  return RemotePlace{reinterpret_cast<std::uintptr_t>(memory.data()), region->remote_key()};
+  return region == nullptr ? nullptr : region->raw();
 }
 
 std::optional<std::uint32_t> Memory::local_key(std::span<const std::byte> memory) const {

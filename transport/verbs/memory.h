@@ -27,22 +27,38 @@ class Region {
 
   std::uint32_t local_key() const { return region_->lkey; }
   std::uint32_t remote_key() const { return region_->rkey; }
+  ibv_mr* raw() const { return region_; }
+  // Returns whether peers can write into the memory by its remote key.
+  bool is_writable() const { return (access_ & IBV_ACCESS_REMOTE_WRITE) != 0; }
 
  private:
-  Region(SharedDomain domain, ibv_mr* region) : domain_(std::move(domain)), region_(region) {}
+  Region(SharedDomain domain, ibv_mr* region, int access)
+      : domain_(std::move(domain)), region_(region), access_(access) {}
 
   const SharedDomain domain_;
   ibv_mr* const region_;
+  const int access_;
 };
 
 // A `Memory` is the memory of this rank that is registered with the device for large messages: peers can
-// write into it, and the device reads it when this rank sends. Any thread may call these functions.
+// write into it, and the device reads it when this rank sends. If the device has memory windows, peers can
+// write only into what a window permits. Otherwise they can write only into staging chunks. Any thread may
+// call these functions.
 class Memory final : public RemoteMemory, public std::enable_shared_from_this<Memory> {
  public:
   explicit Memory(SharedDomain domain) : domain_(std::move(domain)) {}
 
   Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region) override;
+  Result<std::unique_ptr<RegisteredMemory>> add_staging(std::span<std::byte> region) override;
+  // Registers memory into which peers can write without a window, as long as it is registered.
+  Result<std::unique_ptr<RegisteredMemory>> add_writable(std::span<std::byte> region) {
+    return add(region, IBV_ACCESS_REMOTE_WRITE);
+  }
+  // Finds only memory that peers can write into without a window.
   std::optional<RemotePlace> find(std::span<const std::byte> memory) const override;
+  // Returns the region that contains all of `memory`, or null if there is none. It exists at least as long as
+  // all operations that use the memory.
+  ibv_mr* region_of(std::span<const std::byte> memory) const;
   // Returns the key by which the device reads `memory`, or nothing if no single region contains all of it.
   std::optional<std::uint32_t> local_key(std::span<const std::byte> memory) const;
 
@@ -53,6 +69,7 @@ class Memory final : public RemoteMemory, public std::enable_shared_from_this<Me
     std::unique_ptr<Region> region;
   };
 
+  Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region, int access);
   const Region* containing(std::span<const std::byte> memory) const;
 
   const SharedDomain domain_;

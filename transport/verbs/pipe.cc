@@ -31,7 +31,7 @@ bool Pipe::post(ibv_send_wr& request, const Posted& posted) {
   request.wr_id = next_;
   posted_[next_ % depth_] = posted;
   ++unsignaled_;
-  if (posted.slot || posted.reading != nullptr || unsignaled_ >= signal_every) {
+  if (posted.slot || posted.reading != nullptr || posted.revoked != nullptr || unsignaled_ >= signal_every) {
     request.send_flags |= IBV_SEND_SIGNALED;
     unsignaled_ = 0;
   }
@@ -190,9 +190,12 @@ void Pipe::retire(std::uint64_t request) {
   while (retired_ <= request && retired_ < next_) {
     const Posted ended = posted_[retired_++ % depth_];
     if (ended.slot) ++slots_freed_;
-    if (ended.reading == nullptr) continue;
-    --reading_;
-    events_->on_written(*ended.reading);
+    if (ended.reading != nullptr) {
+      --reading_;
+      events_->on_written(*ended.reading);
+    } else if (ended.revoked != nullptr) {
+      revoked(*ended.revoked);
+    }
     if (queue_pair_ == nullptr) return;
   }
 }
@@ -203,8 +206,17 @@ void Pipe::broken(Code code, const std::string& why) {
 
 void Pipe::on_queue_error(const std::string& why) { broken(Code::peer_lost, why); }
 
+// A peer that still writes must not be told that its key is wrong. So the queue pair takes no more packets
+// when its windows are destroyed. (Soft-RoCE cannot destroy a queue pair that has windows.)
 void Pipe::close() {
-  if (queue_pair_ != nullptr) rail_.destroy_queue_pair(std::exchange(queue_pair_, nullptr));
+  if (queue_pair_ == nullptr) return;
+  if (!windows_.empty()) {
+    ibv_qp_attr attributes = {};
+    attributes.qp_state = IBV_QPS_ERR;
+    rail_.functions().modify_qp(queue_pair_, &attributes, IBV_QP_STATE);
+    windows_.clear();
+  }
+  rail_.destroy_queue_pair(std::exchange(queue_pair_, nullptr));
 }
 
 Pipe::~Pipe() { close(); }

@@ -19,6 +19,19 @@ struct Registrations final : RegisteredMemory {
   std::vector<std::unique_ptr<RegisteredMemory>> each;
 };
 
+template <class Register>
+Result<std::unique_ptr<RegisteredMemory>> with_each(const std::vector<std::shared_ptr<Memory>>& memories,
+                                                    std::span<std::byte> region, const Register& add) {
+  if (region.empty()) return std::unique_ptr<RegisteredMemory>();
+  auto all = std::make_unique<Registrations>();
+  for (const auto& memory : memories) {
+    Result<std::unique_ptr<RegisteredMemory>> registered = add(*memory);
+    if (!registered.ok()) return registered.status();
+    all->each.push_back(*std::move(registered));
+  }
+  return std::unique_ptr<RegisteredMemory>(std::move(all));
+}
+
 }  // namespace
 
 RailMemory::RailMemory(const std::vector<SharedDomain>& domains) {
@@ -26,14 +39,15 @@ RailMemory::RailMemory(const std::vector<SharedDomain>& domains) {
 }
 
 Result<std::unique_ptr<RegisteredMemory>> RailMemory::add(std::span<std::byte> region) {
-  if (region.empty()) return std::unique_ptr<RegisteredMemory>();
-  auto all = std::make_unique<Registrations>();
-  for (const auto& memory : memories_) {
-    auto registered = memory->add(region);
-    if (!registered.ok()) return registered.status();
-    all->each.push_back(*std::move(registered));
-  }
-  return std::unique_ptr<RegisteredMemory>(std::move(all));
+  return with_each(memories_, region, [&](Memory& memory) { return memory.add(region); });
+}
+
+Result<std::unique_ptr<RegisteredMemory>> RailMemory::add_staging(std::span<std::byte> region) {
+  return with_each(memories_, region, [&](Memory& memory) { return memory.add_staging(region); });
+}
+
+Result<std::unique_ptr<RegisteredMemory>> RailMemory::add_writable(std::span<std::byte> region) {
+  return with_each(memories_, region, [&](Memory& memory) { return memory.add_writable(region); });
 }
 
 std::optional<RemotePlace> RailMemory::find(std::span<const std::byte> memory) const {
