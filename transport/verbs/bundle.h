@@ -19,7 +19,7 @@ namespace tutti::verbs {
 
 // A `Bundle` connects two ranks by several pipes, one for each pair of ports, and takes the place of a single
 // pipe (docs/rdma.md). Packets go over one pipe, and the payloads of large messages over all of them. If a
-// pipe breaks, the others go on: what may not have arrived over the broken pipe is sent again.
+// pipe breaks, the others go on, and send again everything that may not have arrived over the broken pipe.
 //
 // The events are those of a pipe. `on_pipe_broken` means that the last pipe is broken, or that the peer is to
 // blame.

@@ -12,8 +12,8 @@
 
 namespace tutti::verbs {
 
-// `DeadPaths` remembers between which addresses (GIDs) packets do not pass. So it takes time to find that out
-// for the first peer only, and not for each rank of the peer's host.
+// `DeadPaths` remembers between which addresses (GIDs) packets do not pass. The first attempt to connect
+// takes seconds to find that out. Later attempts between the same addresses then fail at once.
 class DeadPaths {
  public:
   void add(const Gid& ours, const End& theirs) { paths_.emplace(bytes_of(ours), theirs.gid); }
