@@ -46,7 +46,8 @@ class Spy {
   // Writes some bytes to where the last write went, by the same key.
   void write_again() {
     std::vector<std::byte> bytes(64, std::byte{0xbb});
-    ibv_sge piece{reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()), 0};
+    ibv_sge piece{reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()),
+                  0};
     ibv_send_wr request{};
     request.opcode = IBV_WR_RDMA_WRITE;
     request.send_flags = IBV_SEND_INLINE;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,6 +37,7 @@ class OneDeviceEach final : public conformance::TransportFixture {
     options.functions = &Provider::functions();
     options.settings.devices = "=fake" + std::to_string(rank);
     options.limits = limits;
+    options.register_from = std::numeric_limits<std::size_t>::max();
     options.limits.eager = 4096;  // so that tests can send many large messages
     return verbs::create(options).take();
   }
@@ -59,8 +61,8 @@ class Grants : public testing::Test {
     world_.reset();
     provider_.reset();
     provider_ = std::make_unique<Provider>(devices);
-    world_ = std::make_unique<World>([] { return std::unique_ptr<conformance::TransportFixture>(
-                                              std::make_unique<OneDeviceEach>()); }, 2);
+    world_ = std::make_unique<World>(
+        [] { return std::unique_ptr<conformance::TransportFixture>(std::make_unique<OneDeviceEach>()); }, 2);
     registered_ = to().mesh.add_memory(region_).take();
   }
   Node& from() { return (*world_)[0]; }
@@ -79,8 +81,8 @@ class Grants : public testing::Test {
     from().post(1, send);
     ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
   }
-  // Makes rank 0 write as a hostile program would. Both ranks must lose their peer because of that. Returns what
-  // rank 0 is told.
+  // Makes rank 0 write as a hostile program would. Both ranks must lose their peer because of that. Returns
+  // what rank 0 is told.
   std::string expect_refusal(const provider::Write& write) {
     provider_->write_as(write, std::vector<std::byte>(64, std::byte{0xbb}));
     provider_->release();

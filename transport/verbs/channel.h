@@ -42,8 +42,9 @@ class Channel final : public meeting::LinkedChannel<Context, Connector, Link, Li
   void on_revoked(std::uint32_t permit) override { revoked(permit); }
   void on_pipe_broken(Code code, const std::string& why) override;
 
-  Answer permit(std::uint32_t number, std::span<std::byte> memory, RemotePlace& place) override {
-    return pipe_ == nullptr ? Answer::never : pipe_->permit(number, memory, place);
+  Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                RemotePlace& place) override {
+    return pipe_ == nullptr ? Answer::never : pipe_->permit(number, memory, own, place);
   }
   bool revoke(std::uint32_t number) override { return pipe_ == nullptr || pipe_->revoke(number); }
 

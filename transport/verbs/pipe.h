@@ -81,7 +81,8 @@ class Pipe final : public QueueUser {
   // Sends as much of the frame as there is room for.
   Outcome write(OutgoingFrame& frame);
   // These do what the functions of `Permits` of these names do.
-  Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, RemotePlace& place);
+  Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                         RemotePlace& place);
   bool revoke(std::uint32_t number);
   // Ends everything. When this returns, the device no longer touches any memory for this pipe, neither for
   // the pipe's own work requests nor for the peer's writes. No event follows. The memory of the last packet

@@ -12,6 +12,7 @@
 #include "core/random.h"
 #include "transport/meeting/socket.h"
 #include "transport/verbs/channel.h"
+#include "transport/verbs/registration_cost.h"
 
 namespace tutti::verbs {
 namespace {
@@ -63,7 +64,10 @@ Status Transport::open_port() {
   Result<std::unique_ptr<Rail>> rail = Rail::create(*functions, std::move(ports->front()));
   if (!rail.ok()) return rail.status();
   context_.rail = *std::move(rail);
-  context_.memory = std::make_shared<Memory>(context_.rail->domain());
+  const auto& register_from = context_.options.register_from;
+  const SharedDomain& domain = context_.rail->domain();
+  context_.memory =
+      std::make_shared<Memory>(domain, register_from ? *register_from : measure_registration(domain));
   context_.address.fabric = fabric_of(context_.rail->port());
   return {};
 }

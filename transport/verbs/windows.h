@@ -11,8 +11,8 @@
 
 namespace tutti::verbs {
 
-// `Windows` are the memory windows of one queue pair. A window that is bound permits the peer to write into a part
-// of registered memory, by a key of its own. Each window belongs to one permit at a time (`Permits`).
+// `Windows` are the memory windows of one queue pair. A window that is bound permits the peer to write into a
+// part of registered memory, by a key of its own. Each window belongs to one permit at a time (`Permits`).
 class Windows {
  public:
   // A queue pair has at most this many windows. They are made when they are needed.
@@ -29,6 +29,7 @@ class Windows {
   struct Waiting {
     std::uint32_t permit;
     std::span<std::byte> memory;
+    ibv_mr* region;  // contains the memory
   };
 
   explicit Windows(SharedDomain domain) : domain_(std::move(domain)) {}
