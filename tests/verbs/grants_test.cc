@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,6 +37,7 @@ class OneDeviceEach final : public conformance::TransportFixture {
     options.functions = &Provider::functions();
     options.settings.devices = "=fake" + std::to_string(rank);
     options.limits = limits;
+    options.register_from = std::numeric_limits<std::size_t>::max();
     options.limits.eager = 4096;  // so that tests can send many large messages
     return verbs::create(options).take();
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "transport/registered_memory.h"
 #include "transport/stream/frame.h"
 
 namespace tutti {
@@ -20,8 +21,10 @@ class Permits {
   // Permits the peer to write into `memory`, and into no other memory by the same key. If the answer is
   // `given`, `place` is where the peer finds the memory. If it is `later`, `StreamChannel::permitted` will
   // tell that, unless the permit is revoked or the pipe is closed before. If it is `never`, there is no
-  // permit.
-  virtual Answer permit(std::uint32_t number, std::span<std::byte> memory, RemotePlace& place) = 0;
+  // permit. `own` is the registration of `memory` for this operation (`RemoteMemory::add_briefly`). It is
+  // null if a region that is registered for longer contains the memory.
+  virtual Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                        RemotePlace& place) = 0;
   // Ends a permit, whether it was given already or not. Returns true if the peer can no longer write into the
   // memory. Otherwise, `StreamChannel::revoked` will tell that, unless the pipe is closed before.
   virtual bool revoke(std::uint32_t number) = 0;

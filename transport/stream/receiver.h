@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -87,7 +88,8 @@ class StreamReceiver {
     bool in_place = false;    // whether in the receive's memory; otherwise in staging chunks
     std::size_t open = 0;     // the number of chunks that the peer may write into
     std::array<std::byte*, StreamLimits::max_chunks> chunks{};  // these chunks, in order
-    Status why{};                                               // how a receive in the state `ending` ends
+    std::unique_ptr<RegisteredMemory> registered;  // if the memory was registered for this receive
+    Status why{};                                  // how a receive in the state `ending` ends
   };
   // An `Incoming` is a message that has been announced and has not ended.
   struct Incoming : Arrival {

@@ -23,20 +23,21 @@ std::optional<bool> StreamReceiver::grant_in_place(Incoming& message) {
   if (permits_ == nullptr) {
     const auto place = remote_->find(memory);
     if (!place) return std::nullopt;
-    message.granted = Granted{.in_place = true};
+    message.granted.emplace().in_place = true;
     return grant_whole(message, *place);
   }
-  message.granted = Granted{.in_place = true};
+  message.granted.emplace().in_place = true;
   RemotePlace place;
-  switch (permits_->permit(message.place, memory, place)) {
-    case Permits::Answer::given:
-      return grant_whole(message, place);
-    case Permits::Answer::later:
-      return true;
-    default:
-      message.granted.reset();
-      return std::nullopt;
+  Permits::Answer answer = permits_->permit(message.place, memory, nullptr, place);
+  if (answer == Permits::Answer::never) {
+    auto& registered = message.granted->registered;
+    registered = remote_->add_briefly(memory, RemoteMemory::Use::receiving);
+    if (registered != nullptr) answer = permits_->permit(message.place, memory, registered.get(), place);
   }
+  if (answer == Permits::Answer::given) return grant_whole(message, place);
+  if (answer == Permits::Answer::later) return true;
+  message.granted.reset();
+  return std::nullopt;
 }
 
 bool StreamReceiver::grant_whole(Incoming& message, const RemotePlace& place) {
@@ -58,7 +59,7 @@ bool StreamReceiver::grant_chunks(Incoming& message) {
   const std::uint64_t bytes = message.header.bytes;
   std::byte* chunk = staging_.take(*remote_, permits_);
   if (chunk == nullptr) return sender_.control(FrameType::clear, message.id);
-  message.granted = Granted{};
+  message.granted.emplace();
   bool room = true;
   while (room && chunk != nullptr) {
     room = grant_chunk(message, chunk);

@@ -52,7 +52,7 @@ class Staging {
     RemotePlace place;
     if (permits == nullptr) {
       permitted(remote.find(all).value_or(place));
-    } else if (permits->permit(staging_permit, all, place) == Permits::Answer::given) {
+    } else if (permits->permit(staging_permit, all, nullptr, place) == Permits::Answer::given) {
       permitted(place);
     }
     for (std::size_t i = count_; i-- > 0;) free_.push_back(memory_.get() + i * chunk_);

@@ -200,6 +200,7 @@ std::size_t StreamChannel::stripe_consume(std::uint8_t stripe, std::span<const s
 
 void StreamChannel::write_remotely(RemoteMemory& memory, Permits* permits) {
   state_->remote = true;
+  state_->sender.write_remotely(memory);
   state_->receiver.write_remotely(memory, permits);
 }
 

@@ -65,16 +65,20 @@ Pipe::Outcome Bundle::write(OutgoingFrame& frame) {
   return outcome;
 }
 
-Permits::Answer Bundle::permit(std::uint32_t number, std::span<std::byte> memory, RemotePlace& place) {
-  if (number != staging_permit) {
-    if (context_.memory->of(0).region_of(memory) == nullptr) return Permits::Answer::never;
-    auto registered = context_.memory->add_writable(memory);
-    if (!registered.ok()) return Permits::Answer::never;
-    permits_[number] = *std::move(registered);
+Permits::Answer Bundle::permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                               RemotePlace& place) {
+  RailMemory& all = *context_.memory;
+  std::unique_ptr<RegisteredMemory> permit;
+  if (number == staging_permit) {
+    const std::optional<RemotePlace> found = all.find(memory);
+    if (!found) return Permits::Answer::never;
+    place = *found;
+    return Permits::Answer::given;
   }
-  const std::optional<RemotePlace> found = context_.memory->find(memory);
-  if (!found) return Permits::Answer::never;
-  place = *found;
+  if (own == nullptr && all.is_registered(memory)) own = (permit = all.add_permit(memory)).get();
+  if (own == nullptr) return Permits::Answer::never;
+  place = all.place_of(memory, *own);
+  if (permit != nullptr) permits_[number] = std::move(permit);
   return Permits::Answer::given;
 }
 

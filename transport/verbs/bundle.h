@@ -36,7 +36,8 @@ class Bundle final : public LaneEvents, public Timer {
   Pipe::Outcome write(OutgoingFrame& frame);
   // These do what the functions of `Permits` of these names do. A permit is a registration with all ports,
   // since a window would belong to a single queue pair.
-  Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, RemotePlace& place);
+  Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                         RemotePlace& place);
   bool revoke(std::uint32_t number);
   // Handles a note about a rail. Returns false if the peer must not have sent it.
   bool on_note(const Note& note);

@@ -7,8 +7,12 @@ namespace tutti::verbs {
 
 Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
     : LinkedChannel(context, peer, connect_timeout) {
-  const bool several = context.pairs_with(peer).size() > 1;
-  write_remotely(several ? context.memory->for_several_rails() : *context.memory, this);
+  const std::vector<RailPair> pairs = context.pairs_with(peer);
+  if (pairs.size() == 1) {
+    write_remotely(context.memory->of(pairs.front().ours), this);
+  } else {
+    write_remotely(*context.memory, this);
+  }
 }
 
 Channel::~Channel() {

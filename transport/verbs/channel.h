@@ -43,9 +43,10 @@ class Channel final : public meeting::LinkedChannel<Context, Connector, Link, Li
   void on_revoked(std::uint32_t permit) override { revoked(permit); }
   void on_pipe_broken(Code code, const std::string& why) override;
 
-  Answer permit(std::uint32_t number, std::span<std::byte> memory, RemotePlace& place) override {
-    if (bundle_ != nullptr) return bundle_->permit(number, memory, place);
-    return pipe_ == nullptr ? Answer::never : pipe_->permit(number, memory, place);
+  Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                RemotePlace& place) override {
+    if (bundle_ != nullptr) return bundle_->permit(number, memory, own, place);
+    return pipe_ == nullptr ? Answer::never : pipe_->permit(number, memory, own, place);
   }
   bool revoke(std::uint32_t number) override {
     if (bundle_ != nullptr) return bundle_->revoke(number);

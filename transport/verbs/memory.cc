@@ -64,17 +64,39 @@ class Memory::Registration final : public RegisteredMemory {
   const std::uint64_t number_;
 };
 
+// A `Brief` is memory that is registered for one operation. No other operation may use it, since it ends with
+// its operation.
+class Memory::Brief final : public RegisteredMemory {
+ public:
+  explicit Brief(std::unique_ptr<Region> of) : region(std::move(of)) {}
+  const std::unique_ptr<Region> region;
+};
+
+std::unique_ptr<RegisteredMemory> Memory::add_briefly(std::span<const std::byte> memory, Use use) {
+  if (memory.empty() || memory.size() < register_from_) return nullptr;
+  return add_brief(memory, use == Use::receiving ? brief_access() : 0);
+}
+
+std::unique_ptr<RegisteredMemory> Memory::add_brief(std::span<const std::byte> memory, int access) {
+  // The device does not write into memory that is sent.
+  const std::span<std::byte> bytes(const_cast<std::byte*>(memory.data()), memory.size());
+  auto region = Region::add(domain_, bytes, access);
+  if (region.ok()) return std::make_unique<Brief>(*std::move(region));
+  log::debug("verbs: a message is copied: ", region.status().message());
+  return nullptr;
+}
+
 Result<std::unique_ptr<RegisteredMemory>> Memory::add(std::span<std::byte> memory) {
-  return add(memory, domain_->has_windows() ? IBV_ACCESS_MW_BIND : 0);
+  return add(memory, IBV_ACCESS_LOCAL_WRITE | (domain_->has_windows() ? IBV_ACCESS_MW_BIND : 0));
 }
 
 Result<std::unique_ptr<RegisteredMemory>> Memory::add_staging(std::span<std::byte> memory) {
-  return add(memory, domain_->has_windows() ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE);
+  return add(memory, brief_access());
 }
 
 Result<std::unique_ptr<RegisteredMemory>> Memory::add(std::span<std::byte> memory, int access) {
   if (memory.empty()) return std::unique_ptr<RegisteredMemory>();
-  auto region = Region::add(domain_, memory, IBV_ACCESS_LOCAL_WRITE | access);
+  auto region = Region::add(domain_, memory, access);
   if (!region.ok()) return region.status();
   const std::lock_guard lock(mutex_);
   const std::uint64_t number = ++added_;
@@ -98,16 +120,10 @@ std::optional<RemotePlace> Memory::find(std::span<const std::byte> memory) const
   return std::nullopt;
 }
 
-ibv_mr* Memory::region_of(std::span<const std::byte> memory) const {
+const Region* Memory::region_of(std::span<const std::byte> memory, const RegisteredMemory* own) const {
+  if (own != nullptr) return static_cast<const Brief*>(own)->region.get();
   const std::shared_lock lock(mutex_);
-  const Region* const region = containing(memory);
-  return region == nullptr ? nullptr : region->raw();
-}
-
-std::optional<std::uint32_t> Memory::local_key(std::span<const std::byte> memory) const {
-  const std::shared_lock lock(mutex_);
-  const Region* const region = containing(memory);
-  return region == nullptr ? std::nullopt : std::optional(region->local_key());
+  return containing(memory);
 }
 
 }  // namespace tutti::verbs

@@ -103,8 +103,9 @@ Pipe::Outcome Pipe::send(OutgoingFrame& frame) {
 // Writes the payload of a frame into memory that the peer has granted, and then sends the header. The device
 // keeps that order.
 Pipe::Outcome Pipe::write_remotely(OutgoingFrame& frame) {
-  if (const auto key = memory_.local_key(frame.payload); key && frame.written == 0)
-    return write_in_place(frame, *key);
+  if (const Region* const region = memory_.region_of(frame.payload, frame.registered);
+      region != nullptr && frame.written == 0)
+    return write_in_place(frame, region->local_key());
   while (frame.written < frame.payload.size()) {
     if (queue_pair_ == nullptr || !has_room(1)) return Outcome::full;
     const std::size_t bytes =

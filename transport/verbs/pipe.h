@@ -50,8 +50,9 @@ struct PipeOptions {
   std::uint32_t slot_bytes;
   std::size_t pair = 0;  // the index of the pair of ports that it connects
   std::size_t their_rail =
-      0;               // the key to use of a place (`key_of`): one of several if there are several rails
-  bool keeps = false;  // whether to keep packets until the peer has dealt with them
+      0;  // the key to use of a place (`key_of`): one of several if there are several rails
+  std::size_t our_rail = 0;  // the index of this rank's port
+  bool keeps = false;        // whether to keep packets until the peer has dealt with them
 };
 
 // A `Pipe` connects two ranks by a queue pair. It sends frames as packets, each at most as large as one of
@@ -98,7 +99,8 @@ class Pipe final : public QueueUser {
   // Sends as much of the frame as there is room for.
   Outcome write(OutgoingFrame& frame);
   // These do what the functions of `Permits` of these names do.
-  Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, RemotePlace& place);
+  Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                         RemotePlace& place);
   bool revoke(std::uint32_t number);
 
   // --- for a pipe that is one of several between two ranks ---

@@ -6,21 +6,22 @@
 // This file lets the peer of a pipe write into memory, and ends that again, by memory windows (docs/rdma.md).
 namespace tutti::verbs {
 
-Permits::Answer Pipe::permit(std::uint32_t number, std::span<std::byte> memory, RemotePlace& place) {
-  if (queue_pair_ == nullptr) return Permits::Answer::never;
+Permits::Answer Pipe::permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                             RemotePlace& place) {
+  const Region* const region = queue_pair_ == nullptr ? nullptr : memory_.region_of(memory, own);
+  if (region == nullptr) return Permits::Answer::never;
   if (!rail_.domain()->has_windows()) {
-    // Only staging chunks have a key that peers may use.
-    const auto found = memory_.find(memory);
-    if (!found) return Permits::Answer::never;
-    place = *found;
+    // Only staging chunks, and memory that is registered for one operation, have a key that peers may use.
+    if (!region->is_writable()) return Permits::Answer::never;
+    place = {.address = reinterpret_cast<std::uintptr_t>(memory.data()), .key = region->remote_key()};
     return Permits::Answer::given;
   }
-  if (memory_.region_of(memory) == nullptr) return Permits::Answer::never;
   Windows::Window* const window = windows_.waiting.empty() ? windows_.free() : nullptr;
   if (window == nullptr && windows_.empty()) return Permits::Answer::never;
-  if (window != nullptr && bind(*window, {number, memory}, place)) return Permits::Answer::given;
+  const Windows::Waiting wanted = {number, memory, region->raw()};
+  if (window != nullptr && bind(*window, wanted, place)) return Permits::Answer::given;
   // If the window could not be bound, the pipe is broken, and nothing is given any more.
-  if (window == nullptr) windows_.waiting.push_back({number, memory});
+  if (window == nullptr) windows_.waiting.push_back(wanted);
   return Permits::Answer::later;
 }
 
@@ -33,8 +34,7 @@ bool Pipe::bind(Windows::Window& window, const Windows::Waiting& wanted, RemoteP
   request.opcode = IBV_WR_BIND_MW;
   request.bind_mw.mw = window.raw;
   request.bind_mw.rkey = key;
-  request.bind_mw.bind_info = {memory_.region_of(wanted.memory), address, wanted.memory.size(),
-                               IBV_ACCESS_REMOTE_WRITE};
+  request.bind_mw.bind_info = {wanted.region, address, wanted.memory.size(), IBV_ACCESS_REMOTE_WRITE};
   if (!post(request, {})) return false;
   window.raw->rkey = key;
   window.permit = wanted.permit;

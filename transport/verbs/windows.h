@@ -29,6 +29,7 @@ class Windows {
   struct Waiting {
     std::uint32_t permit;
     std::span<std::byte> memory;
+    ibv_mr* region;  // contains the memory
   };
 
   explicit Windows(SharedDomain domain) : domain_(std::move(domain)) {}
