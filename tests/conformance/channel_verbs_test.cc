@@ -1,4 +1,5 @@
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,6 +40,7 @@ class VerbsFixture final : public TransportFixture {
     verbs::Options made;
     made.functions = &library_->functions();
     made.settings.devices = devices_;
+    made.register_from = std::numeric_limits<std::size_t>::max();  // the tests expect copies
     return made;
   }
   // Returns the library that all existing fixtures share, so that their worlds share a network.

@@ -133,6 +133,80 @@ TEST_F(Behaviour, AWriteByAWrongKeyBreaksBothEnds) {
   EXPECT_EQ(flushed.wr_id, 9u);
 }
 
+// `two_` permits `one_` to write into the bytes from 1000 to 1999 of its memory.
+class MemoryWindow : public Behaviour {
+ protected:
+  void SetUp() override {
+    join();
+    window_ = ibv_alloc_mw(two_.pair()->pd, IBV_MW_TYPE_2);
+    ASSERT_NE(window_, nullptr);
+    ASSERT_NO_FATAL_FAILURE(bind());
+    fill(one_, 1000, 3);
+  }
+  void TearDown() override {
+    // Soft-RoCE requires this order.
+    EXPECT_EQ(ibv_dealloc_mw(window_), 0);
+    two_.destroy_pair();
+  }
+  void bind() {
+    key_ = ibv_inc_rkey(window_->rkey);
+    ASSERT_EQ(two_.post_bind(1, window_, 1000, 1000, key_), 0);
+    const ibv_wc bound = two_.wait();
+    ASSERT_EQ(bound.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(bound.opcode, IBV_WC_BIND_MW);
+    window_->rkey = key_;
+  }
+  void invalidate() {
+    ASSERT_EQ(two_.post_invalidate(2, key_), 0);
+    const ibv_wc ended = two_.wait();
+    ASSERT_EQ(ended.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(ended.opcode, IBV_WC_LOCAL_INV);
+  }
+  ibv_wc_status write(std::size_t bytes, std::uint64_t offset, std::uint32_t key) {
+    EXPECT_EQ(one_.post_write_at(3, bytes, two_, offset, key), 0);
+    return one_.wait().status;
+  }
+  bool is_untouched() {
+    return std::ranges::all_of(two_.memory(), [](std::byte each) { return each == std::byte{0}; });
+  }
+
+  ibv_mw* window_ = nullptr;
+  std::uint32_t key_ = 0;
+};
+
+TEST_F(MemoryWindow, PermitsWritesIntoItsPart) {
+  EXPECT_EQ(write(1000, 1000, key_), IBV_WC_SUCCESS);
+  EXPECT_EQ(std::memcmp(one_.memory().data(), two_.memory().data() + 1000, 1000), 0);
+}
+
+TEST_F(MemoryWindow, PermitsNoOtherWrites) {
+  EXPECT_EQ(write(8, 3000, key_), IBV_WC_REM_ACCESS_ERR);
+  EXPECT_TRUE(is_untouched());
+}
+
+TEST_F(MemoryWindow, PermitsNothingOnceItIsInvalidated) {
+  ASSERT_NO_FATAL_FAILURE(invalidate());
+  EXPECT_EQ(write(8, 1000, key_), IBV_WC_REM_ACCESS_ERR);
+  EXPECT_TRUE(is_untouched());
+}
+
+TEST_F(MemoryWindow, HasANewKeyEachTimeItIsBound) {
+  const std::uint32_t old = key_;
+  ASSERT_NO_FATAL_FAILURE(invalidate());
+  ASSERT_NO_FATAL_FAILURE(bind());
+  EXPECT_NE(key_, old);
+  EXPECT_EQ(write(8, 1000, key_), IBV_WC_SUCCESS);
+  EXPECT_EQ(write(8, 1000, old), IBV_WC_REM_ACCESS_ERR);
+}
+
+TEST_F(MemoryWindow, PermitsNothingToOtherQueuePairs) {
+  End third(functions(), "rxe0"), fourth(functions(), "rxe1");
+  End::join(third, fourth);
+  ASSERT_EQ(third.post_write_at(3, 8, two_, 1000, key_), 0);
+  EXPECT_EQ(third.wait().status, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_TRUE(is_untouched());
+}
+
 TEST_F(Behaviour, AMessageThatIsTooLongBreaksBothEnds) {
   join();
   ASSERT_EQ(two_.post_receive(9, 4), 0);

@@ -14,7 +14,7 @@ namespace tutti::test {
 namespace {
 
 constexpr std::size_t memory_bytes = 1 << 20;
-constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND;
 constexpr std::uint32_t first_packet = 7;
 
 // Returns `pointer`, or throws if a function has returned a null pointer.
@@ -182,6 +182,44 @@ int End::post_write(std::uint64_t id, std::size_t bytes, const End& to, std::uin
   request.wr.rdma.remote_addr = to.address();
   request.wr.rdma.rkey = key;
   return post(request, bytes);
+}
+
+int End::post_write_at(std::uint64_t id, std::size_t bytes, const End& to, std::uint64_t offset,
+                       std::uint32_t key) const {
+  ibv_send_wr request{};
+  request.wr_id = id;
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.wr.rdma.remote_addr = to.address() + offset;
+  request.wr.rdma.rkey = key;
+  return post(request, bytes);
+}
+
+int End::post_bind(std::uint64_t id, ibv_mw* window, std::uint64_t offset, std::size_t bytes,
+                   std::uint32_t key) const {
+  ibv_send_wr request{};
+  request.wr_id = id;
+  request.opcode = IBV_WR_BIND_MW;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.bind_mw.mw = window;
+  request.bind_mw.rkey = key;
+  request.bind_mw.bind_info = {region_, address() + offset, bytes, IBV_ACCESS_REMOTE_WRITE};
+  return post_local(request);
+}
+
+int End::post_invalidate(std::uint64_t id, std::uint32_t key) const {
+  ibv_send_wr request{};
+  request.wr_id = id;
+  request.opcode = IBV_WR_LOCAL_INV;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.invalidate_rkey = key;
+  return post_local(request);
+}
+
+// Posts a request that has no data.
+int End::post_local(ibv_send_wr request) const {
+  ibv_send_wr* bad = nullptr;
+  return ibv_post_send(pair_, &request, &bad);
 }
 
 int End::post_write_with_immediate(std::uint64_t id, std::size_t bytes, const End& to,

@@ -50,6 +50,7 @@ class End {
   ibv_context* context() const { return context_; }
   const ibv_gid_entry& gid() const { return gid_; }
   std::uint32_t remote_key() const { return region_->rkey; }
+  ibv_mr* region() const { return region_; }
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(memory_.data()); }
 
   int modify(ibv_qp_attr attributes, int mask) const;
@@ -59,6 +60,14 @@ class End {
   int post_send_with_immediate(std::uint64_t id, std::size_t bytes, std::uint32_t immediate) const;
   int post_write(std::uint64_t id, std::size_t bytes, const End& to, std::uint32_t key,
                  unsigned flags = IBV_SEND_SIGNALED) const;
+  // Writes the first `bytes` of the memory into the peer's memory, `offset` bytes from its beginning.
+  int post_write_at(std::uint64_t id, std::size_t bytes, const End& to, std::uint64_t offset,
+                    std::uint32_t key) const;
+  // Lets the peer write into a part of the memory, with a new key of `window`.
+  int post_bind(std::uint64_t id, ibv_mw* window, std::uint64_t offset, std::size_t bytes,
+                std::uint32_t key) const;
+  // Ends what the window with this key permits.
+  int post_invalidate(std::uint64_t id, std::uint32_t key) const;
   int post_write_with_immediate(std::uint64_t id, std::size_t bytes, const End& to,
                                 std::uint32_t immediate) const;
   // Waits for the next completion.
@@ -71,6 +80,7 @@ class End {
   void find_gid();
   void make_pair();
   int post(ibv_send_wr request, std::size_t bytes) const;
+  int post_local(ibv_send_wr request) const;
 
   const verbs::Functions& functions_;
   Options options_;

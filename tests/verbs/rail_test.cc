@@ -29,6 +29,8 @@ struct Echo final : PipeEvents {
   }
   void on_room() override {}
   void on_written(OutgoingFrame&) override {}
+  void on_permitted(std::uint32_t, const RemotePlace&) override {}
+  void on_revoked(std::uint32_t) override {}
   void on_pipe_broken(Code, const std::string& why) override { ADD_FAILURE() << why; }
 
   int& left;

@@ -26,7 +26,6 @@ using provider::ethernet_device;
 using provider::make_gid;
 using provider::Provider;
 using provider::Record;
-using testing::HasSubstr;
 
 constexpr MessageLimits limits{.eager = 4096, .credit = 256 * 1024, .fragment = 16 * 1024};
 
@@ -52,13 +51,13 @@ class TwoRails final : public conformance::TransportFixture {
 
 std::unique_ptr<conformance::TransportFixture> make_two_rails() { return std::make_unique<TwoRails>(); }
 
-// `Pair` is two ranks with two rails between them. Its destructor checks that no object is left in the
+// `RailedRanks` is two ranks with two rails between them. Its destructor checks that no object is left in the
 // provider, and that the provider has recorded no mistake.
-struct Pair {
-  explicit Pair(const std::vector<provider::DeviceSettings>& devices = four_devices())
+struct RailedRanks {
+  explicit RailedRanks(const std::vector<provider::DeviceSettings>& devices = four_devices())
       : provider(devices),
         world(std::make_unique<World>(&make_two_rails, 2, conformance::WorldOptions{.limits = limits})) {}
-  ~Pair() {
+  ~RailedRanks() {
     world.reset();
     const Record record = provider.record();
     EXPECT_EQ(record.counts, provider::Counts{});
@@ -98,7 +97,7 @@ struct Pair {
 class VerbsRails : public testing::TestWithParam<bool> {};
 
 TEST_P(VerbsRails, ShareThePayloads) {
-  Pair pair;
+  RailedRanks pair;
   pair.wait_for_both_rails();
   const Record before = pair.provider.record();
   constexpr std::size_t bytes = 16 << 20;
@@ -109,7 +108,7 @@ TEST_P(VerbsRails, ShareThePayloads) {
 
 // Only the first rail carries packets.
 TEST_P(VerbsRails, SmallMessagesUseOneRail) {
-  Pair pair;
+  RailedRanks pair;
   pair.wait_for_both_rails();
   const Record before = pair.provider.record();
   for (std::uint64_t sequence = 1; sequence <= 10; ++sequence) pair.exchange(sequence, 8, GetParam());
@@ -127,7 +126,7 @@ TEST_P(VerbsRails, ACableMayBePulledAtAnyMoment) {
       for (int moment = 1 + first++ % 3; moment < 100; moment += 1 + moment / 4) {
         SCOPED_TRACE(std::string(device) + " after " + std::to_string(moment) +
                      " requests, answer lost: " + std::to_string(answer_lost));
-        Pair pair;
+        RailedRanks pair;
         pair.exchange(1, 8, false);
         pair.provider.unplug_after(device, moment, answer_lost);
         for (std::uint64_t sequence = 2; sequence < 8; ++sequence) {
@@ -141,7 +140,7 @@ TEST_P(VerbsRails, ACableMayBePulledAtAnyMoment) {
 }
 
 TEST_P(VerbsRails, TheOtherRailCarriesEverythingOnceOneIsGone) {
-  Pair pair;
+  RailedRanks pair;
   pair.wait_for_both_rails();
   pair.provider.break_pairs("a0");
   pair.exchange(1, 8, GetParam());
@@ -158,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(Memory, VerbsRails, testing::Bool(), [](const auto& mem
 });
 
 // Does `harm` to both rails while both ranks wait for a message, and expects that both lose their peer.
-void expect_loss(Pair& pair, const std::function<void()>& harm) {
+void expect_loss(RailedRanks& pair, const std::function<void()>& harm) {
   Recv at_0(8, 1, collective(2)), at_1(8, 0, collective(2));
   (*pair.world)[0].post(at_0);
   (*pair.world)[1].post(at_1);
@@ -168,7 +167,7 @@ void expect_loss(Pair& pair, const std::function<void()>& harm) {
 }
 
 TEST(VerbsLastRail, ItsLossIsTheLossOfThePeer) {
-  Pair pair;
+  RailedRanks pair;
   pair.wait_for_both_rails();
   expect_loss(pair, [&] {
     pair.provider.break_pairs("a0");
@@ -177,7 +176,7 @@ TEST(VerbsLastRail, ItsLossIsTheLossOfThePeer) {
 }
 
 TEST(VerbsLastRail, RemovedDevicesAreTheLossOfThePeer) {
-  Pair pair;
+  RailedRanks pair;
   pair.wait_for_both_rails();
   expect_loss(pair, [&] {
     pair.provider.remove("b0");
@@ -190,7 +189,7 @@ TEST(VerbsLastRail, AnotherPortOfTheDeviceIsNotConcerned) {
   devices[0].vendor = soft_roce_vendor;
   devices[0].ports.push_back(devices[1].ports[0]);
   devices.erase(devices.begin() + 1);
-  Pair pair(devices);
+  RailedRanks pair(devices);
   pair.exchange(1, 8, false);
   for (std::uint64_t sequence = 2; pair.written("b1") == 0; ++sequence)
     pair.exchange(sequence, 128 * 1024, true);
@@ -222,7 +221,7 @@ TEST(VerbsFirstRail, MayBeDeadFromTheStart) {
 TEST(VerbsFirstRail, IsTheOnlyOneIfAPeerHasNoOther) {
   std::vector<provider::DeviceSettings> devices = four_devices();
   devices.pop_back();
-  Pair pair(devices);
+  RailedRanks pair(devices);
   pair.exchange(1, 1 << 20, true);
   EXPECT_EQ(pair.written("a0"), std::uint64_t{1} << 20);
   EXPECT_EQ(pair.written("a1"), 0u);

@@ -44,9 +44,9 @@ TEST_P(InVirtualMachine, AllTestsPass) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cancellation, InVirtualMachine,
-                         testing::Values(GuestTests{"verbs_transport", "VerbsCancellation.*"}));
+                         testing::Values(GuestTests{"verbs_transport", "VerbsAttack.*:VerbsCancellation.*"}));
 INSTANTIATE_TEST_SUITE_P(Verbs, InVirtualMachine,
-                         testing::Values(GuestTests{"verbs_provider", "Behaviour.*"}));
+                         testing::Values(GuestTests{"verbs_provider", "Behaviour.*:MemoryWindow.*"}));
 INSTANTIATE_TEST_SUITE_P(Channels, InVirtualMachine, testing::Values(GuestTests{"conformance_verbs", "*"}));
 // A world of seven ranks takes long, and shows little that a world of eight ranks does not.
 INSTANTIATE_TEST_SUITE_P(Collectives, InVirtualMachine,

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "transport/message.h"
+#include "transport/registered_memory.h"
 
 // A `FrameHeader` starts every frame on a stream. The functions here encode and decode it.
 namespace tutti {
@@ -102,6 +103,9 @@ struct OutgoingFrame {
   std::uint8_t stripe = 0;
   std::size_t stripe_written = 0;  // set by the pipe: payload bytes that have left over the stripe
   RemotePlace place;               // only for a remote write: where the payload goes
+  // Only for a remote write: the registration of the operation's memory, if it was registered for this
+  // operation.
+  const RegisteredMemory* registered = nullptr;
 };
 
 }  // namespace tutti

@@ -140,8 +140,11 @@ const char* StreamReceiver::begin_cancel(const FrameHeader& header) {
   if (const char* wrong = check_control(header)) return wrong;
   Incoming* message = find_large(header.id);
   if (message == nullptr) return "a cancel for an unknown message";
-  if (message->state == State::ending) {
-    end_exposed(*message);
+  const Code code = header.code == Code::ok ? Code::aborted : header.code;
+  const Status why(code, describe() + " cancelled a message that it was sending", peer_);
+  if (is_exposed(*message)) {
+    if (message->state != State::ending) let_end(*message, why);
+    withdraw(*message);
     return nullptr;
   }
   RecvOp* op = message->op;
@@ -150,10 +153,7 @@ const char* StreamReceiver::begin_cancel(const FrameHeader& header) {
     owner_.on_withdrawn(*message);
   }
   release(*message);
-  if (op != nullptr) {
-    const Code code = header.code == Code::ok ? Code::aborted : header.code;
-    op->done(*op, Status(code, describe() + " cancelled a message that it was sending", peer_));
-  }
+  if (op != nullptr) op->done(*op, why);
   return nullptr;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "transport/stream/eager_pool.h"
 #include "transport/stream/frame.h"
 #include "transport/stream/limits.h"
+#include "transport/stream/permits.h"
 #include "transport/stream/sender.h"
 #include "transport/stream/staging.h"
 
@@ -43,8 +45,15 @@ class StreamReceiver {
   std::size_t payload_left() const { return left_; }
 
   // Makes this receiver answer large messages with grants. Without this call, a `grant` or `written` frame
-  // breaks the protocol.
-  void write_remotely(RemoteMemory& remote) { remote_ = &remote; }
+  // breaks the protocol. `permits` may be null (stream_channel.h).
+  void write_remotely(RemoteMemory& remote, Permits* permits) {
+    remote_ = &remote;
+    permits_ = permits;
+  }
+  // A permit has been given. Returns false if a control frame could not be queued.
+  [[nodiscard]] bool permitted(std::uint32_t permit, const RemotePlace& place);
+  // A permit is over.
+  void revoked(std::uint32_t permit);
 
   // Permits payloads on stripes (connections beside the first one: stream_channel.h). Without this call, a
   // frame that announces such a payload breaks the protocol.
@@ -69,7 +78,8 @@ class StreamReceiver {
   void end_writes();
 
  private:
-  // `ending`: the receive has failed, and ends when the peer no longer writes into the receive's memory.
+  // `ending`: the receive ends when the peer no longer writes, and can no longer write, into the receive's
+  // memory.
   enum class State : std::uint8_t { free, announced, claimed, dropped, ending };
   // `Granted` says for which part of a message this rank has granted memory, and where the peer may write
   // that part.
@@ -78,7 +88,8 @@ class StreamReceiver {
     bool in_place = false;    // whether in the receive's memory; otherwise in staging chunks
     std::size_t open = 0;     // the number of chunks that the peer may write into
     std::array<std::byte*, StreamLimits::max_chunks> chunks{};  // these chunks, in order
-    Status why{};  // the error of a receive in the state `ending`
+    std::unique_ptr<RegisteredMemory> registered;  // if the memory was registered for this receive
+    Status why{};                                  // how a receive in the state `ending` ends
   };
   // An `Incoming` is a message that has been announced and has not ended.
   struct Incoming : Arrival {
@@ -117,10 +128,14 @@ class StreamReceiver {
   Incoming* find_large(std::uint32_t id) const;
   void attach(Incoming& message, RecvOp& op);
   bool answer(Incoming& message);
+  std::optional<bool> grant_in_place(Incoming& message);
+  bool grant_whole(Incoming& message, const RemotePlace& place);
+  bool grant_chunks(Incoming& message);
   bool grant_chunk(Incoming& message, std::byte* chunk);
   bool use_chunk(Incoming& message, std::uint64_t offset, std::uint64_t bytes);
   static bool is_exposed(const Incoming& message);
   void let_end(Incoming& message, const Status& why);
+  void withdraw(Incoming& message);
   void end_exposed(Incoming& message);
   void end_grants(Incoming& message);
   const char* announce_on_stripe(Incoming& message, const FrameHeader& header);
@@ -144,6 +159,7 @@ class StreamReceiver {
   ChannelCounters& counters_;
 
   RemoteMemory* remote_ = nullptr;  // null unless the pipe writes remotely
+  Permits* permits_ = nullptr;
   Staging staging_;
   EagerPool pool_;
   std::deque<Incoming> incoming_;  // the memory of all messages

@@ -10,22 +10,62 @@ namespace tutti {
 // Answers the announcement of a large message once the message has a receive: with grants, or with a clear.
 bool StreamReceiver::answer(Incoming& message) {
   if (remote_ == nullptr) return sender_.control(FrameType::clear, message.id);
-  const std::uint64_t bytes = message.header.bytes;
-  if (const Sink& sink = message.op->sink; sink.copies()) {
-    if (const auto place = remote_->find({sink.out, bytes})) {
-      message.granted = Granted{.bytes = bytes, .in_place = true};
-      return sender_.grant(message.id, {0, bytes, *place});
-    }
+  if (message.op->sink.copies()) {
+    if (const auto room = grant_in_place(message)) return *room;
   }
-  std::byte* chunk = staging_.take(*remote_);
+  return grant_chunks(message);
+}
+
+// Grants the memory of the message's receive, now or later. Returns nothing if that is not possible.
+// Otherwise, returns false if a control frame could not be queued.
+std::optional<bool> StreamReceiver::grant_in_place(Incoming& message) {
+  const std::span<std::byte> memory(message.op->sink.out, message.header.bytes);
+  if (permits_ == nullptr) {
+    const auto place = remote_->find(memory);
+    if (!place) return std::nullopt;
+    message.granted.emplace().in_place = true;
+    return grant_whole(message, *place);
+  }
+  message.granted.emplace().in_place = true;
+  RemotePlace place;
+  Permits::Answer answer = permits_->permit(message.place, memory, nullptr, place);
+  if (answer == Permits::Answer::never) {
+    auto& registered = message.granted->registered;
+    registered = remote_->add_briefly(memory, RemoteMemory::Use::receiving);
+    if (registered != nullptr) answer = permits_->permit(message.place, memory, registered.get(), place);
+  }
+  if (answer == Permits::Answer::given) return grant_whole(message, place);
+  if (answer == Permits::Answer::later) return true;
+  message.granted.reset();
+  return std::nullopt;
+}
+
+bool StreamReceiver::grant_whole(Incoming& message, const RemotePlace& place) {
+  message.granted->bytes = message.header.bytes;
+  return sender_.grant(message.id, {0, message.header.bytes, place});
+}
+
+bool StreamReceiver::permitted(std::uint32_t permit, const RemotePlace& place) {
+  if (permit == staging_permit) {
+    staging_.permitted(place);
+    return true;
+  }
+  // If the receive was cancelled, the peer will answer the refusal. Then the permit is revoked.
+  Incoming& message = incoming_[permit];
+  return message.state != State::claimed || grant_whole(message, place);
+}
+
+bool StreamReceiver::grant_chunks(Incoming& message) {
+  const std::uint64_t bytes = message.header.bytes;
+  std::byte* chunk = staging_.take(*remote_, permits_);
   if (chunk == nullptr) return sender_.control(FrameType::clear, message.id);
-  message.granted = Granted{};
+  message.granted.emplace();
   bool room = true;
   while (room && chunk != nullptr) {
     room = grant_chunk(message, chunk);
     const Granted& granted = *message.granted;
     const bool more = granted.bytes < bytes && granted.open < granted.chunks.size();
-    chunk = more ? staging_.take(*remote_) : nullptr;
+    chunk = more ? staging_.take(*remote_, permits_) : nullptr;
   }
   return room;
 }
@@ -60,8 +100,9 @@ const char* StreamReceiver::begin_written(const FrameHeader& header) {
     return does_not_read;
   }
   if (message.received < message.header.bytes) return nullptr;
-  if (message.state == State::ending) {
-    end_exposed(message);
+  if (is_exposed(message)) {
+    if (message.state != State::ending) let_end(message, Status());
+    withdraw(message);
   } else {
     complete(message);
   }
@@ -92,9 +133,19 @@ void StreamReceiver::let_end(Incoming& message, const Status& why) {
   message.granted->why = why;
 }
 
+// Ends a message whose memory was granted, and whose writes have arrived. The receive ends when the peer can
+// no longer write into its memory. From here on, a later message may use the same id.
+void StreamReceiver::withdraw(Incoming& message) {
+  if (Incoming*& named = large_[message.id & 0xffff]; named == &message) named = nullptr;
+  if (permits_ == nullptr || permits_->revoke(message.place)) end_exposed(message);
+}
+
+void StreamReceiver::revoked(std::uint32_t permit) { end_exposed(incoming_[permit]); }
+
 void StreamReceiver::end_exposed(Incoming& message) {
   RecvOp& op = *message.op;
   const Status why = message.granted->why;
+  if (why.ok()) ++counters_.messages_received;
   release(message);
   op.done(op, why);
 }

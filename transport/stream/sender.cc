@@ -133,6 +133,7 @@ StreamSender::Frame& StreamSender::take_frame(const FrameHeader& header) {
   frame.op = nullptr;
   frame.written = 0;
   frame.route = PayloadRoute::behind_header;
+  frame.registered = nullptr;
   frame.stripe = 0;
   frame.stripe_written = 0;
   frame.goodbye = false;
@@ -295,6 +296,7 @@ void StreamSender::detach_frames(SendOp& op, bool keep) {
 
 void StreamSender::finish(SendOp& op, const Status& status) {
   op.state = idle;
+  std::erase_if(registered_, [&](const Registered& each) { return each.op == &op; });
   op.done(op, status);
 }
 

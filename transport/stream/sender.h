@@ -13,6 +13,7 @@
 #include "transport/channel.h"
 #include "transport/stream/frame.h"
 #include "transport/stream/limits.h"
+#include "transport/stream/remote_memory.h"
 
 namespace tutti {
 
@@ -54,6 +55,8 @@ class StreamSender {
   const char* on_refuse(std::uint32_t id, const Status& why);
   const char* on_credit(std::uint64_t units);
 
+  // Lets this sender register memory for a message that the peer has granted memory for.
+  void write_remotely(RemoteMemory& remote) { remote_ = &remote; }
   // Moves all queued operations to another channel. It must not be called after `next_frame` has returned a
   // frame.
   void hand_over(Channel& to);
@@ -101,6 +104,11 @@ class StreamSender {
     SendOp* op;
     Status why;
   };
+  // `Registered` is memory that was registered for one operation.
+  struct Registered {
+    const SendOp* op;
+    std::unique_ptr<RegisteredMemory> memory;
+  };
   struct Abort {
     std::uint32_t context;
     Status why;
@@ -127,14 +135,18 @@ class StreamSender {
   void end_if_written(const SendOp& op);
   bool in_pipe(const SendOp& op) const;
   void detach_frames(SendOp& op, bool keep);
-  static void finish(SendOp& op, const Status& status);
+  void register_briefly(const SendOp& op);
+  const RegisteredMemory* registered(const SendOp& op) const;
+  void finish(SendOp& op, const Status& status);
 
   const StreamLimits limits_;
   ChannelCounters& counters_;
+  RemoteMemory* remote_ = nullptr;
 
   IntrusiveList<SendOp> queue_;   // operations that are not announced yet
   IntrusiveList<SendOp> active_;  // operations that have fragments, or pieces of grants, to send
   std::vector<Ending> ending_;
+  std::vector<Registered> registered_;
   std::uint32_t announced_in_a_row_ = 0;
   std::uint64_t credit_used_ = 0;
   std::uint64_t credit_owed_ = 0;

@@ -25,10 +25,27 @@ const char* StreamSender::on_grant(std::uint32_t id, const Grant& grant) {
   if (slot->grants.size() >= StreamLimits::max_grants) return "too many grants";
   slot->granted += grant.bytes;
   slot->grants.push_back(grant);
-  if (op.state == requested) --unanswered_;
+  if (op.state == requested) {
+    --unanswered_;
+    register_briefly(op);
+  }
   if (op.state != active) active_.push_back(op);
   op.state = active;
   return nullptr;
+}
+
+// Registers the memory of a message, if that is faster than copying it. It stays registered until the
+// operation ends.
+void StreamSender::register_briefly(const SendOp& op) {
+  const std::span<const std::byte> memory(op.data, op.header.bytes);
+  if (remote_ == nullptr || remote_->is_registered(memory)) return;
+  if (auto added = remote_->add_briefly(memory, RemoteMemory::Use::sending))
+    registered_.push_back({&op, std::move(added)});
+}
+
+const RegisteredMemory* StreamSender::registered(const SendOp& op) const {
+  const auto found = std::ranges::find(registered_, &op, &Registered::op);
+  return found == registered_.end() ? nullptr : found->memory.get();
 }
 
 // Returns the frame that writes the next piece of a granted message.
@@ -45,6 +62,7 @@ StreamSender::Frame& StreamSender::next_write(SendOp& op, Slot& slot) {
   frame.op = &op;
   frame.route = PayloadRoute::remote_write;
   frame.place = grant.place;
+  frame.registered = registered(op);
   op.progress += bytes;
   grant.bytes -= bytes;
   grant.place.address += bytes;

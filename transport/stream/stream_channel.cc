@@ -198,10 +198,17 @@ std::size_t StreamChannel::stripe_consume(std::uint8_t stripe, std::span<const s
   return taken;
 }
 
-void StreamChannel::write_remotely(RemoteMemory& memory) {
+void StreamChannel::write_remotely(RemoteMemory& memory, Permits* permits) {
   state_->remote = true;
-  state_->receiver.write_remotely(memory);
+  state_->sender.write_remotely(memory);
+  state_->receiver.write_remotely(memory, permits);
 }
+
+void StreamChannel::permitted(std::uint32_t permit, const RemotePlace& place) {
+  judge(state_->receiver.permitted(permit, place));
+}
+
+void StreamChannel::revoked(std::uint32_t permit) { state_->receiver.revoked(permit); }
 
 void StreamChannel::writes_over() {
   state_->writes_over = true;

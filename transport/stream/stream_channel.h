@@ -11,6 +11,7 @@
 
 namespace tutti {
 
+class Permits;
 class RemoteMemory;
 
 // A `StreamChannel` implements the message protocol over any ordered pipe of frames (a socket, a ring in
@@ -80,8 +81,12 @@ class StreamChannel : public Channel {
   // so, too. `next_frame` may then return frames whose `route` is `remote_write`. The pipe writes their
   // payload to their `place`, and sends their header so that it arrives after these bytes. It calls
   // `frame_written` only when the write no longer reads the payload, even if that is much later. `memory`
-  // must outlive the channel.
-  void write_remotely(RemoteMemory& memory);
+  // must outlive the channel. If the peer can write only where `permits` lets it, `permits` must outlive the
+  // channel, too. If `permits` is null, the peer can write into all registered memory.
+  void write_remotely(RemoteMemory& memory, Permits* permits = nullptr);
+  // These tell the channel that a permit has been given, or is over, if that was to happen later (permits.h).
+  void permitted(std::uint32_t permit, const RemotePlace& place);
+  void revoked(std::uint32_t permit);
   // Tells the channel that all remote writes are over: this pipe's writes have ended, and the peer's writes
   // can no longer arrive. The operations that waited for remote writes then end. The pipe calls this once,
   // during or after `close_pipe`. The destructor of a derived class must wait until it can make this call.

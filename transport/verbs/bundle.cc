@@ -1,6 +1,7 @@
 #include "transport/verbs/bundle.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace tutti::verbs {
@@ -44,6 +45,7 @@ void Bundle::close() {
   main_ = nullptr;
   writes_.clear();
   again_.clear();
+  permits_.clear();
 }
 
 Pipe::Outcome Bundle::write(OutgoingFrame& frame) {
@@ -61,6 +63,28 @@ Pipe::Outcome Bundle::write(OutgoingFrame& frame) {
   const Pipe::Outcome outcome = main_->pipe->write(frame);
   blocked_ = outcome == Pipe::Outcome::full;
   return outcome;
+}
+
+Permits::Answer Bundle::permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                               RemotePlace& place) {
+  RailMemory& all = *context_.memory;
+  std::unique_ptr<RegisteredMemory> permit;
+  if (number == staging_permit) {
+    const std::optional<RemotePlace> found = all.find(memory);
+    if (!found) return Permits::Answer::never;
+    place = *found;
+    return Permits::Answer::given;
+  }
+  if (own == nullptr && all.is_registered(memory)) own = (permit = all.add_permit(memory)).get();
+  if (own == nullptr) return Permits::Answer::never;
+  place = all.place_of(memory, *own);
+  if (permit != nullptr) permits_[number] = std::move(permit);
+  return Permits::Answer::given;
+}
+
+bool Bundle::revoke(std::uint32_t number) {
+  permits_.erase(number);
+  return true;
 }
 
 void Bundle::on_room(Lane&) { advance(); }

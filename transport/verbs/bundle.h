@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,11 @@ class Bundle final : public LaneEvents, public Timer {
 
   // Does the same as `Pipe::write`. For a remote write, returns `full` or `reading`.
   Pipe::Outcome write(OutgoingFrame& frame);
+  // These do what the functions of `Permits` of these names do. A permit is a registration with all ports,
+  // since a window would belong to a single queue pair.
+  Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                         RemotePlace& place);
+  bool revoke(std::uint32_t number);
   // Handles a note about a rail. Returns false if the peer must not have sent it.
   bool on_note(const Note& note);
   // Closes all pipes (`Pipe::close`). No event follows.
@@ -92,7 +98,8 @@ class Bundle final : public LaneEvents, public Timer {
   Lane* main_ = nullptr;                      // carries the packets, or has carried the last ones
   std::deque<Packet> again_;                  // go before all other packets
   std::deque<Write> writes_;                  // in the order in which their headers are sent
-  bool blocked_ = false;                      // `write` has returned `full`
+  std::map<std::uint32_t, std::unique_ptr<RegisteredMemory>> permits_;
+  bool blocked_ = false;  // `write` has returned `full`
   bool closed_ = false;
   bool advancing_ = false;  // whether advance() is on the stack already
   bool advance_again_ = false;

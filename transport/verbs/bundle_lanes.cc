@@ -11,15 +11,13 @@
 // This file connects the pipes of a bundle, and leaves those that break.
 namespace tutti::verbs {
 
-using State = Lane::State;
-
 void Bundle::start(std::size_t first, std::unique_ptr<Pipe> pipe) {
   Lane& lane = *lanes_[first];
   lane.pipe = std::move(pipe);
   lane.pipe->set_events(lane);
   open(lane);
   for (const auto& other : lanes_) {
-    if (offers_ && !closed_ && other->state == State::absent) offer(*other);
+    if (offers_ && !closed_ && other->state == Lane::State::absent) offer(*other);
   }
 }
 
@@ -47,7 +45,7 @@ void Bundle::offer(Lane& lane) {
   for (; lane.kind < kinds.size(); ++lane.kind) {
     const Status made = make_pipe(lane, kinds[lane.kind]);
     if (made.ok()) {
-      lane.state = State::offered;
+      lane.state = Lane::State::offered;
       return send(NoteKind::offer, lane);
     }
     log::info("verbs: a rail to ", context_.describe(peer_), " is left out: ", made.message());
@@ -63,8 +61,8 @@ Status Bundle::connect(Lane& lane, const End& end) {
 }
 
 bool Bundle::take_offer(Lane& lane, const End& end) {
-  if (offers_ || lane.state != State::absent) return false;
-  lane.state = State::probing;
+  if (offers_ || lane.state != Lane::State::absent) return false;
+  lane.state = Lane::State::probing;
   Status taken = make_pipe(lane, end.kind);
   if (taken.ok()) taken = connect(lane, end);
   if (taken.ok()) {
@@ -77,14 +75,14 @@ bool Bundle::take_offer(Lane& lane, const End& end) {
 
 bool Bundle::accepted(Lane& lane, const End& end) {
   if (!offers_) return false;
-  if (lane.state == State::leaving) return true;
-  if (lane.state != State::offered) return false;
+  if (lane.state == Lane::State::leaving) return true;
+  if (lane.state != Lane::State::offered) return false;
   const Status connected = connect(lane, end);
   if (!connected.ok()) {
     leave(lane, connected.message());
     return connected.code() != Code::protocol_error;
   }
-  lane.state = State::probing;
+  lane.state = Lane::State::probing;
   lane.limit = Deadline::after(context_.options.probe_timeout);
   context_.timers.set(*this, Deadline::after(context_.options.probe_interval));
   lane.pipe->probe();
@@ -95,7 +93,7 @@ bool Bundle::accepted(Lane& lane, const End& end) {
 void Bundle::on_timer() {
   for (const auto& lane : lanes_) {
     if (closed_) return;
-    if (lane->state != State::probing) continue;
+    if (lane->state != Lane::State::probing) continue;
     if (lane->limit.expired()) {
       context_.dead_paths.add(lane->pipe->gid(), lane->pipe->theirs());
       leave(*lane, "no packet went both ways in time");
@@ -103,7 +101,7 @@ void Bundle::on_timer() {
       lane->pipe->probe();
     }
   }
-  const auto probing = [](const auto& lane) { return lane->state == State::probing; };
+  const auto probing = [](const auto& lane) { return lane->state == Lane::State::probing; };
   if (!closed_ && std::ranges::any_of(lanes_, probing))
     context_.timers.set(*this, Deadline::after(context_.options.probe_interval));
 }
@@ -111,7 +109,7 @@ void Bundle::on_timer() {
 // The side that has offered the pipe sends an empty packet, and the other side answers it. A packet that is
 // not empty comes from a peer whose note `joined` is still on its way.
 void Bundle::on_packet(Lane& lane, std::span<const std::byte> bytes) {
-  if (lane.state == State::probing) {
+  if (lane.state == Lane::State::probing) {
     if (!offers_ && bytes.empty()) return lane.pipe->probe();
     if (offers_) send(NoteKind::joined, lane);
     open(lane);
@@ -121,12 +119,12 @@ void Bundle::on_packet(Lane& lane, std::span<const std::byte> bytes) {
 
 bool Bundle::joined(Lane& lane) {
   if (offers_) return false;
-  if (lane.state == State::probing) open(lane);
+  if (lane.state == Lane::State::probing) open(lane);
   return true;
 }
 
 void Bundle::open(Lane& lane) {
-  lane.state = State::open;
+  lane.state = Lane::State::open;
   lane.was_open = true;
   for (const auto& other : lanes_) lane.given = std::max(lane.given, other->given);
   log::debug("verbs: rail ", lane.index, " to ", context_.describe(peer_), " is in use");
@@ -138,7 +136,7 @@ void Bundle::open(Lane& lane) {
 // only.
 void Bundle::choose_main() {
   for (const auto& lane : lanes_) {
-    if (main_ == nullptr && lane->state == State::open) main_ = lane.get();
+    if (main_ == nullptr && lane->state == Lane::State::open) main_ = lane.get();
   }
 }
 
@@ -165,9 +163,10 @@ void Bundle::on_lane_broken(Lane& lane, Code code, const std::string& why) {
 }
 
 bool Bundle::peer_left(Lane& lane, std::uint32_t taken) {
-  if (lane.state == State::absent || lane.state == State::gone || lane.peer_has_taken) return false;
+  if (lane.state == Lane::State::absent || lane.state == Lane::State::gone || lane.peer_has_taken)
+    return false;
   lane.peer_has_taken = taken;
-  if (lane.state != State::leaving) leave(lane, "the peer has left this rail");
+  if (lane.state != Lane::State::leaving) leave(lane, "the peer has left this rail");
   return closed_ || settle(lane);
 }
 
@@ -175,14 +174,14 @@ bool Bundle::peer_left(Lane& lane, std::uint32_t taken) {
 // and the device reads no memory for it.
 void Bundle::leave(Lane& lane, const std::string& why) {
   if (!lane.is_alive()) return;
-  if (lane.state == State::open) {
+  if (lane.state == Lane::State::open) {
     log::warn("verbs: a rail to ", context_.describe(peer_), " is left: ", why);
   } else {
     log::info("verbs: a rail to ", context_.describe(peer_), " cannot be used: ", why);
   }
   last_why_ = why;
   if (lane.pipe != nullptr) lane.pipe->close();
-  lane.state = State::leaving;
+  lane.state = Lane::State::leaving;
   send(NoteKind::left, lane);
   end_if_last();
 }
@@ -192,7 +191,7 @@ void Bundle::leave(Lane& lane, const std::string& why) {
 bool Bundle::has_hope(const Lane& lane) const {
   if (lane.is_alive()) return true;
   if (lane.was_open) return false;
-  return !offers_ || (lane.state == State::leaving && lane.kind + 1 < pairs_[lane.index].kinds.size());
+  return !offers_ || (lane.state == Lane::State::leaving && lane.kind + 1 < pairs_[lane.index].kinds.size());
 }
 
 void Bundle::end_if_last() {
@@ -217,9 +216,9 @@ bool Bundle::settle(Lane& lane) {
     write.posted = false;
   }
   context_.discard(std::move(lane.pipe));
-  lane.state = lane.was_open ? State::gone : State::absent;
+  lane.state = lane.was_open ? Lane::State::gone : Lane::State::absent;
   lane.peer_has_taken.reset();
-  if (lane.state == State::absent && offers_) {
+  if (lane.state == Lane::State::absent && offers_) {
     ++lane.kind;
     offer(lane);
     end_if_last();

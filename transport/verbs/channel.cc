@@ -7,7 +7,12 @@ namespace tutti::verbs {
 
 Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout)
     : LinkedChannel(context, peer, connect_timeout) {
-  write_remotely(*context.memory);
+  const std::vector<RailPair> pairs = context.pairs_with(peer);
+  if (pairs.size() == 1) {
+    write_remotely(context.memory->of(pairs.front().ours), this);
+  } else {
+    write_remotely(*context.memory, this);
+  }
 }
 
 Channel::~Channel() {

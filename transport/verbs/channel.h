@@ -19,7 +19,8 @@ namespace tutti::verbs {
 // connection (a `Link`). The link stays open, since its end shows that the peer has died: a queue pair that
 // only waits to receive never notices that.
 class Channel final : public meeting::LinkedChannel<Context, Connector, Link, LinkEvents, Pipe, Note>,
-                      public PipeEvents {
+                      public PipeEvents,
+                      public Permits {
  public:
   Channel(Context& context, int peer, std::chrono::nanoseconds connect_timeout);
   ~Channel() override;
@@ -38,7 +39,19 @@ class Channel final : public meeting::LinkedChannel<Context, Connector, Link, Li
   void on_packet(std::span<const std::byte> bytes) override;
   void on_room() override { write(); }
   void on_written(OutgoingFrame& frame) override { frame_written(frame); }
+  void on_permitted(std::uint32_t permit, const RemotePlace& place) override { permitted(permit, place); }
+  void on_revoked(std::uint32_t permit) override { revoked(permit); }
   void on_pipe_broken(Code code, const std::string& why) override;
+
+  Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                RemotePlace& place) override {
+    if (bundle_ != nullptr) return bundle_->permit(number, memory, own, place);
+    return pipe_ == nullptr ? Answer::never : pipe_->permit(number, memory, own, place);
+  }
+  bool revoke(std::uint32_t number) override {
+    if (bundle_ != nullptr) return bundle_->revoke(number);
+    return pipe_ == nullptr || pipe_->revoke(number);
+  }
 
   Status take_offer(const Note& hello);
   void cannot(const Status& why);

@@ -48,6 +48,8 @@ class Connector final : public meeting::DialerEvents, public LinkEvents, public 
   void on_packet(std::span<const std::byte> bytes) override;
   void on_room() override {}
   void on_written(OutgoingFrame&) override {}
+  void on_permitted(std::uint32_t, const RemotePlace&) override {}
+  void on_revoked(std::uint32_t) override {}
   void on_pipe_broken(Code code, const std::string& why) override;
   void on_timer() override;
 

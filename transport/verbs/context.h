@@ -40,8 +40,10 @@ struct Context : meeting::AddressedContext<Address, published_by> {
   Result<std::unique_ptr<Pipe>> make_pipe(const std::vector<RailPair>& pairs, std::size_t index,
                                           const Gid& gid, PipeEvents& events) {
     const RailPair& pair = pairs[index];
-    const PipeOptions pipe{options.settings, options.slots,   options.slot_bytes, index,
-                           pair.theirs,      pairs.size() > 1};
+    const bool several = pairs.size() > 1;
+    const PipeOptions pipe{
+        options.settings, options.slots, options.slot_bytes, index, several ? pair.theirs : 0,
+        pair.ours,        several};
     return Pipe::create(*rails[pair.ours], memory->of(pair.ours), pipe, gid, events);
   }
   // Handles the completions that have arrived until now.

@@ -6,9 +6,25 @@
 #include "core/error_text.h"
 
 namespace tutti::verbs {
+namespace {
+
+// Some devices say that they have windows, but only an attempt to make one shows whether that is so.
+bool windows_work(const Functions& functions, ibv_pd* domain) {
+  ibv_device_attr limits = {};
+  if (functions.query_device(domain->context, &limits) != 0) return false;
+  if ((limits.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) == 0)
+    return false;
+  ibv_mw* const window = ibv_alloc_mw(domain, IBV_MW_TYPE_2);
+  return window != nullptr && ibv_dealloc_mw(window) == 0;
+}
+
+}  // namespace
 
 Domain::Domain(const Functions& functions, std::shared_ptr<Device> device, ibv_pd* domain)
-    : functions_(functions), device_(std::move(device)), domain_(domain) {}
+    : functions_(functions),
+      device_(std::move(device)),
+      domain_(domain),
+      has_windows_(windows_work(functions, domain)) {}
 
 Domain::~Domain() { functions_.dealloc_pd(domain_); }
 

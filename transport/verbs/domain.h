@@ -17,6 +17,9 @@ class Domain {
 
   const Functions& functions() const { return functions_; }
   ibv_pd* raw() const { return domain_; }
+  // Returns whether the device has memory windows of type 2. A window lets one peer write into a part of
+  // registered memory, until it is invalidated.
+  bool has_windows() const { return has_windows_; }
 
  private:
   Domain(const Functions& functions, std::shared_ptr<Device> device, ibv_pd* domain);
@@ -24,6 +27,7 @@ class Domain {
   const Functions& functions_;
   const std::shared_ptr<Device> device_;
   ibv_pd* const domain_;
+  const bool has_windows_;
 };
 
 using SharedDomain = std::shared_ptr<Domain>;

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include <tutti/config_values.h>
+#include <tutti/log.h>
 
 #include "core/error_text.h"
 
@@ -39,10 +40,13 @@ Status cannot_register(std::size_t bytes, int error) {
 Result<std::unique_ptr<Region>> Region::add(SharedDomain domain, std::span<std::byte> memory, int access) {
   ibv_mr* const region = (*domain->functions().reg_mr)(domain->raw(), memory.data(), memory.size(), access);
   if (region == nullptr) return cannot_register(memory.size(), errno);
-  return std::unique_ptr<Region>(new Region(std::move(domain), region));
+  return std::unique_ptr<Region>(new Region(std::move(domain), region, access));
 }
 
-Region::~Region() { domain_->functions().dereg_mr(region_); }
+Region::~Region() {
+  if (const int error = domain_->functions().dereg_mr(region_))
+    log::warn("verbs: memory cannot be deregistered: ", error_text(error));
+}
 
 class Memory::Registration final : public RegisteredMemory {
  public:
@@ -60,9 +64,39 @@ class Memory::Registration final : public RegisteredMemory {
   const std::uint64_t number_;
 };
 
+// A `Brief` is memory that is registered for one operation. No other operation may use it, since it ends with
+// its operation.
+class Memory::Brief final : public RegisteredMemory {
+ public:
+  explicit Brief(std::unique_ptr<Region> of) : region(std::move(of)) {}
+  const std::unique_ptr<Region> region;
+};
+
+std::unique_ptr<RegisteredMemory> Memory::add_briefly(std::span<const std::byte> memory, Use use) {
+  if (memory.empty() || memory.size() < register_from_) return nullptr;
+  return add_brief(memory, use == Use::receiving ? brief_access() : 0);
+}
+
+std::unique_ptr<RegisteredMemory> Memory::add_brief(std::span<const std::byte> memory, int access) {
+  // The device does not write into memory that is sent.
+  const std::span<std::byte> bytes(const_cast<std::byte*>(memory.data()), memory.size());
+  auto region = Region::add(domain_, bytes, access);
+  if (region.ok()) return std::make_unique<Brief>(*std::move(region));
+  log::debug("verbs: a message is copied: ", region.status().message());
+  return nullptr;
+}
+
 Result<std::unique_ptr<RegisteredMemory>> Memory::add(std::span<std::byte> memory) {
+  return add(memory, IBV_ACCESS_LOCAL_WRITE | (domain_->has_windows() ? IBV_ACCESS_MW_BIND : 0));
+}
+
+Result<std::unique_ptr<RegisteredMemory>> Memory::add_staging(std::span<std::byte> memory) {
+  return add(memory, brief_access());
+}
+
+Result<std::unique_ptr<RegisteredMemory>> Memory::add(std::span<std::byte> memory, int access) {
   if (memory.empty()) return std::unique_ptr<RegisteredMemory>();
-  auto region = Region::add(domain_, memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  auto region = Region::add(domain_, memory, access);
   if (!region.ok()) return region.status();
   const std::lock_guard lock(mutex_);
   const std::uint64_t number = ++added_;
@@ -79,15 +113,17 @@ const Region* Memory::containing(std::span<const std::byte> memory) const {
 
 std::optional<RemotePlace> Memory::find(std::span<const std::byte> memory) const {
   const std::shared_lock lock(mutex_);
-  const Region* const region = containing(memory);
-  if (region == nullptr) return std::nullopt;
-  return RemotePlace{reinterpret_cast<std::uintptr_t>(memory.data()), region->remote_key()};
+  for (const auto& [number, entry] : entries_) {
+    if (entry.region->is_writable() && contains(entry.memory, memory))
+      return RemotePlace{reinterpret_cast<std::uintptr_t>(memory.data()), entry.region->remote_key()};
+  }
+  return std::nullopt;
 }
 
-std::optional<std::uint32_t> Memory::local_key(std::span<const std::byte> memory) const {
+const Region* Memory::region_of(std::span<const std::byte> memory, const RegisteredMemory* own) const {
+  if (own != nullptr) return static_cast<const Brief*>(own)->region.get();
   const std::shared_lock lock(mutex_);
-  const Region* const region = containing(memory);
-  return region == nullptr ? std::nullopt : std::optional(region->local_key());
+  return containing(memory);
 }
 
 }  // namespace tutti::verbs

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,35 +28,65 @@ class Region {
 
   std::uint32_t local_key() const { return region_->lkey; }
   std::uint32_t remote_key() const { return region_->rkey; }
+  ibv_mr* raw() const { return region_; }
+  // Returns whether peers can write into the memory by its remote key.
+  bool is_writable() const { return (access_ & IBV_ACCESS_REMOTE_WRITE) != 0; }
 
  private:
-  Region(SharedDomain domain, ibv_mr* region) : domain_(std::move(domain)), region_(region) {}
+  Region(SharedDomain domain, ibv_mr* region, int access)
+      : domain_(std::move(domain)), region_(region), access_(access) {}
 
   const SharedDomain domain_;
   ibv_mr* const region_;
+  const int access_;
 };
 
 // A `Memory` is the memory of this rank that is registered with the device for large messages: peers can
-// write into it, and the device reads it when this rank sends. Any thread may call these functions.
+// write into it, and the device reads it when this rank sends. If the device has memory windows, peers can
+// write only into what a window permits. Otherwise they can write only into staging chunks. Any thread may
+// call these functions.
 class Memory final : public RemoteMemory, public std::enable_shared_from_this<Memory> {
  public:
-  explicit Memory(SharedDomain domain) : domain_(std::move(domain)) {}
+  // `add_briefly` registers memory of at least `register_from` bytes.
+  explicit Memory(SharedDomain domain, std::size_t register_from = std::numeric_limits<std::size_t>::max())
+      : domain_(std::move(domain)), register_from_(register_from) {}
 
   Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region) override;
+  Result<std::unique_ptr<RegisteredMemory>> add_staging(std::span<std::byte> region) override;
+  std::unique_ptr<RegisteredMemory> add_briefly(std::span<const std::byte> memory, Use use) override;
+  // Registers memory for one operation, with these access rights. Returns null if the device refuses.
+  std::unique_ptr<RegisteredMemory> add_brief(std::span<const std::byte> memory, int access);
+  // Registers memory into which peers can write without a window, as long as it is registered.
+  Result<std::unique_ptr<RegisteredMemory>> add_writable(std::span<std::byte> region) {
+    return add(region, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  }
+  bool is_registered(std::span<const std::byte> memory) const override {
+    return region_of(memory, nullptr) != nullptr;
+  }
+  // Finds only memory that peers can write into without a window.
   std::optional<RemotePlace> find(std::span<const std::byte> memory) const override;
-  // Returns the key by which the device reads `memory`, or nothing if no single region contains all of it.
-  std::optional<std::uint32_t> local_key(std::span<const std::byte> memory) const;
+  // Returns the region that contains all of `memory`, or null if there is none. If `own` is not null, it is
+  // the registration of an operation (`add_briefly`), whose region is used. The region exists at least as
+  // long as all operations that use the memory.
+  const Region* region_of(std::span<const std::byte> memory, const RegisteredMemory* own) const;
 
  private:
   class Registration;
+  class Brief;
   struct Entry {
     std::span<const std::byte> memory;
     std::unique_ptr<Region> region;
   };
 
+  Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region, int access);
+  // Returns the access rights of memory that peers may write into for a limited time only.
+  int brief_access() const {
+    return IBV_ACCESS_LOCAL_WRITE | (domain_->has_windows() ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE);
+  }
   const Region* containing(std::span<const std::byte> memory) const;
 
   const SharedDomain domain_;
+  const std::size_t register_from_;
   mutable std::shared_mutex mutex_;
   std::uint64_t added_ = 0;
   std::map<std::uint64_t, Entry> entries_;  // in the order of registration

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include <tutti/credentials.h>
 
@@ -22,6 +24,10 @@ struct Options : meeting::ListenPlaces {
   // least 128.
   std::uint32_t slots = 32;
   std::uint32_t slot_bytes = 8192;
+  // A large message's memory that is not registered is registered for the message if it has at least this
+  // many bytes, and is otherwise copied. Without a value, the transport measures from which size on
+  // registering is faster.
+  std::optional<std::size_t> register_from = {};
   // For each limit, the smaller of this rank's value and the peer's value applies.
   MessageLimits limits = {};
   // A process that connects must say who it is within this time.

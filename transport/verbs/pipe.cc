@@ -31,7 +31,7 @@ bool Pipe::post(ibv_send_wr& request, const Posted& posted) {
   request.wr_id = next_;
   posted_[next_ % depth_] = posted;
   ++unsignaled_;
-  if (posted.slot || posted.reading != nullptr || unsignaled_ >= signal_every) {
+  if (posted.slot || posted.reading != nullptr || posted.revoked != nullptr || unsignaled_ >= signal_every) {
     request.send_flags |= IBV_SEND_SIGNALED;
     unsignaled_ = 0;
   }
@@ -103,8 +103,9 @@ Pipe::Outcome Pipe::send(OutgoingFrame& frame) {
 // Writes the payload of a frame into memory that the peer has granted, and then sends the header. The device
 // keeps that order.
 Pipe::Outcome Pipe::write_remotely(OutgoingFrame& frame) {
-  if (const auto key = memory_.local_key(frame.payload); key && frame.written == 0)
-    return write_in_place(frame, *key);
+  if (const Region* const region = memory_.region_of(frame.payload, frame.registered);
+      region != nullptr && frame.written == 0)
+    return write_in_place(frame, region->local_key());
   while (frame.written < frame.payload.size()) {
     if (queue_pair_ == nullptr || !has_room(1)) return Outcome::full;
     const std::size_t bytes =
@@ -190,9 +191,12 @@ void Pipe::retire(std::uint64_t request) {
   while (retired_ <= request && retired_ < next_) {
     const Posted ended = posted_[retired_++ % depth_];
     if (ended.slot) ++slots_freed_;
-    if (ended.reading == nullptr) continue;
-    --reading_;
-    events_->on_written(*ended.reading);
+    if (ended.reading != nullptr) {
+      --reading_;
+      events_->on_written(*ended.reading);
+    } else if (ended.revoked != nullptr) {
+      revoked(*ended.revoked);
+    }
     if (queue_pair_ == nullptr) return;
   }
 }
@@ -203,8 +207,17 @@ void Pipe::broken(Code code, const std::string& why) {
 
 void Pipe::on_queue_error(const std::string& why) { broken(Code::peer_lost, why); }
 
+// A peer that still writes must not be told that its key is wrong. So the queue pair takes no more packets
+// when its windows are destroyed. (Soft-RoCE cannot destroy a queue pair that has windows.)
 void Pipe::close() {
-  if (queue_pair_ != nullptr) rail_.destroy_queue_pair(std::exchange(queue_pair_, nullptr));
+  if (queue_pair_ == nullptr) return;
+  if (!windows_.empty()) {
+    ibv_qp_attr attributes = {};
+    attributes.qp_state = IBV_QPS_ERR;
+    rail_.functions().modify_qp(queue_pair_, &attributes, IBV_QP_STATE);
+    windows_.clear();
+  }
+  rail_.destroy_queue_pair(std::exchange(queue_pair_, nullptr));
 }
 
 Pipe::~Pipe() { close(); }

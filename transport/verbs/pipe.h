@@ -13,12 +13,14 @@
 #include <tutti/status.h>
 
 #include "transport/stream/frame.h"
+#include "transport/stream/permits.h"
 #include "transport/verbs/kept_packets.h"
 #include "transport/verbs/memory.h"
 #include "transport/verbs/note.h"
 #include "transport/verbs/pool.h"
 #include "transport/verbs/rail.h"
 #include "transport/verbs/settings.h"
+#include "transport/verbs/windows.h"
 
 namespace tutti::verbs {
 
@@ -34,6 +36,10 @@ class PipeEvents {
   virtual void on_room() = 0;
   // A frame for which `Pipe::write` returned `reading` has left.
   virtual void on_written(OutgoingFrame& frame) = 0;
+  // A permit that was to be given later has been given (`Permits`).
+  virtual void on_permitted(std::uint32_t permit, const RemotePlace& place) = 0;
+  // A permit is over.
+  virtual void on_revoked(std::uint32_t permit) = 0;
   // The pipe is broken. The code is `peer_lost`, or `protocol_error` if the peer is to blame.
   virtual void on_pipe_broken(Code code, const std::string& why) = 0;
 };
@@ -42,9 +48,11 @@ struct PipeOptions {
   Settings settings;
   std::uint32_t slots;
   std::uint32_t slot_bytes;
-  std::size_t pair = 0;        // the index of the pair of ports that it connects
-  std::size_t their_rail = 0;  // the index of the peer's port, by which the peer's keys are found (`key_of`)
-  bool keeps = false;          // whether to keep packets until the peer has dealt with them
+  std::size_t pair = 0;  // the index of the pair of ports that it connects
+  std::size_t their_rail =
+      0;  // the key to use of a place (`key_of`): one of several if there are several rails
+  std::size_t our_rail = 0;  // the index of this rank's port
+  bool keeps = false;        // whether to keep packets until the peer has dealt with them
 };
 
 // A `Pipe` connects two ranks by a queue pair. It sends frames as packets, each at most as large as one of
@@ -90,6 +98,10 @@ class Pipe final : public QueueUser {
   }
   // Sends as much of the frame as there is room for.
   Outcome write(OutgoingFrame& frame);
+  // These do what the functions of `Permits` of these names do.
+  Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                         RemotePlace& place);
+  bool revoke(std::uint32_t number);
 
   // --- for a pipe that is one of several between two ranks ---
 
@@ -124,8 +136,9 @@ class Pipe final : public QueueUser {
 
   using Parts = std::array<std::span<const std::byte>, 2>;
   struct Posted {
-    OutgoingFrame* reading = nullptr;  // the frame whose payload the device reads
-    bool slot = false;                 // the request uses the oldest send slot that is in use
+    OutgoingFrame* reading = nullptr;    // the frame whose payload the device reads
+    bool slot = false;                   // the request uses the oldest send slot that is in use
+    Windows::Window* revoked = nullptr;  // the window that the request invalidates
   };
 
   Pipe(Rail& rail, const Memory& memory, const PipeOptions& options, const Gid& gid, PipeEvents& events);
@@ -138,7 +151,10 @@ class Pipe final : public QueueUser {
 
   std::uint32_t credit() const { return theirs_.slots - (sent_ - acknowledged_); }
   std::uint32_t slots_in_use() const { return slots_taken_ - slots_freed_; }
-  bool has_room(std::uint64_t requests) const { return next_ - retired_ + requests <= depth_; }
+  // Returns whether there is room for requests other than those for windows, which have room of their own.
+  bool has_room(std::uint64_t requests) const {
+    return next_ - retired_ + requests + Windows::most_requests <= depth_;
+  }
   // Returns a free send slot, or an empty span.
   std::span<std::byte> free_slot() const;
 
@@ -153,6 +169,9 @@ class Pipe final : public QueueUser {
   bool post_payload(OutgoingFrame& frame);
   void return_credit();
 
+  bool bind(Windows::Window& window, const Windows::Waiting& wanted, RemotePlace& place);
+  void revoked(Windows::Window& window);
+
   void received(std::uint32_t slot, const ibv_wc& completion);
   void retire(std::uint64_t request);
   void fail(const ibv_wc& completion);
@@ -164,6 +183,7 @@ class Pipe final : public QueueUser {
   const Gid gid_;
   PipeEvents* events_;
   std::unique_ptr<Pool> pool_;
+  Windows windows_;
   ibv_qp* queue_pair_ = nullptr;
   std::uint32_t first_sequence_ = 0;
   std::uint32_t max_inline_ = 0;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "transport/verbs/pipe.h"
+#include "transport/verbs/rail_memory.h"
 
 // This file has what a pipe does as one of several pipes between two ranks (a `Bundle`).
 namespace tutti::verbs {
@@ -18,10 +19,12 @@ Pipe::Outcome Pipe::write_payload(OutgoingFrame& frame) {
 // been written: the device keeps the order of writes. Returns whether everything is posted.
 bool Pipe::post_payload(OutgoingFrame& frame) {
   const std::size_t all = frame.payload.size();
-  if (const auto key = memory_.local_key(frame.payload); key && frame.written == 0) {
+  const RegisteredMemory* const own = part_of(frame.registered, options_.our_rail);
+  if (const Region* const region = memory_.region_of(frame.payload, own);
+      region != nullptr && frame.written == 0) {
     if (queue_pair_ == nullptr || !has_room(1)) return false;
     ibv_sge piece = {reinterpret_cast<std::uintptr_t>(frame.payload.data()), static_cast<std::uint32_t>(all),
-                     *key};
+                     region->local_key()};
     ibv_send_wr request = write_request(frame);
     request.sg_list = &piece;
     request.num_sge = 1;

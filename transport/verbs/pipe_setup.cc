@@ -31,9 +31,11 @@ constexpr std::uint32_t most_slots = 65536;
 }  // namespace
 
 Pipe::Pipe(Rail& rail, const Memory& memory, const PipeOptions& options, const Gid& gid, PipeEvents& events)
-    : rail_(rail), memory_(memory), options_(options), gid_(gid), events_(&events) {}
+    : rail_(rail), memory_(memory), options_(options), gid_(gid), events_(&events), windows_(rail.domain()) {}
 
-std::uint64_t Pipe::most_requests(std::uint32_t slots) { return slots + slots / 2 + spare_depth; }
+std::uint64_t Pipe::most_requests(std::uint32_t slots) {
+  return slots + slots / 2 + spare_depth + Windows::most_requests;
+}
 
 Result<std::unique_ptr<Pipe>> Pipe::create(Rail& rail, const Memory& memory, const PipeOptions& options,
                                            const Gid& gid, PipeEvents& events) {
@@ -49,7 +51,7 @@ Result<std::unique_ptr<Pipe>> Pipe::create(Rail& rail, const Memory& memory, con
 }
 
 Status Pipe::create_queue_pair() {
-  depth_ = pool_->send_slots() + spare_depth;
+  depth_ = pool_->send_slots() + spare_depth + Windows::most_requests;
   posted_.resize(depth_);
   for (const std::uint32_t inline_bytes : inline_sizes) {
     ibv_qp_init_attr attributes = {};

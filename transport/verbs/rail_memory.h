@@ -12,24 +12,39 @@
 
 namespace tutti::verbs {
 
-// A `RailMemory` is the memory of this rank that is registered with all of its ports. A place in it has one
-// key for each port, so that a peer can write there over any rail. Any thread may call these functions.
+// A `RailMemory` is the memory of this rank that is registered with all of its ports. A channel with several
+// rails uses it; a channel with one rail uses the `Memory` of its port. Any thread may call these functions.
 class RailMemory final : public RemoteMemory {
  public:
   // `domains` has a domain for each port, in the order of the ports, and at most `max_rails` of them.
-  explicit RailMemory(const std::vector<SharedDomain>& domains);
+  // `add_briefly` registers memory of at least `register_from` bytes.
+  RailMemory(const std::vector<SharedDomain>& domains, std::size_t register_from);
 
-  // Registers the region with all ports, or with none if one of them refuses.
+  // These functions register memory with all ports, or with none if one of them refuses.
   Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region) override;
+  Result<std::unique_ptr<RegisteredMemory>> add_staging(std::span<std::byte> region) override;
+  std::unique_ptr<RegisteredMemory> add_briefly(std::span<const std::byte> memory, Use use) override;
+  // Registers the memory of a receive for that receive, so that peers can write into it.
+  std::unique_ptr<RegisteredMemory> add_permit(std::span<std::byte> memory);
+
+  bool is_registered(std::span<const std::byte> memory) const override;
+  // Finds staging chunks only. The place has one key for each port (`key_of`).
   std::optional<RemotePlace> find(std::span<const std::byte> memory) const override;
+  // Returns the place of memory that is registered for one receive. `own` is the registration.
+  RemotePlace place_of(std::span<const std::byte> memory, const RegisteredMemory& own) const;
   // Returns the memory that is registered with one port.
-  const Memory& of(std::size_t rail) const { return *memories_[rail]; }
+  Memory& of(std::size_t rail) const { return *memories_[rail]; }
 
  private:
+  std::unique_ptr<RegisteredMemory> add_brief(std::span<const std::byte> memory, int access);
+
   std::vector<std::shared_ptr<Memory>> memories_;
+  const std::size_t register_from_;
 };
 
 // Returns the key of a place for the port of its owner with that index.
 std::uint32_t key_of(const RemotePlace& place, std::size_t rail);
+// Returns the part of a registration for one operation that belongs to that port. `whole` may be null.
+const RegisteredMemory* part_of(const RegisteredMemory* whole, std::size_t rail);
 
 }  // namespace tutti::verbs

@@ -12,6 +12,7 @@
 #include "core/random.h"
 #include "transport/meeting/socket.h"
 #include "transport/verbs/channel.h"
+#include "transport/verbs/registration_cost.h"
 
 namespace tutti::verbs {
 namespace {
@@ -78,8 +79,11 @@ Status Transport::open_rails(const Functions& functions, std::vector<DevicePort>
     domains.push_back(context_.rails.back()->domain());
     context_.address.fabrics.push_back(fabric_of(context_.rails.back()->port()));
   }
-  context_.memory = std::make_unique<RailMemory>(domains);
-  return context_.rails.empty() ? last : Status();
+  if (context_.rails.empty()) return last;
+  const auto& register_from = context_.options.register_from;
+  context_.memory = std::make_unique<RailMemory>(
+      domains, register_from ? *register_from : measure_registration(domains.front()));
+  return {};
 }
 
 Status Transport::listen() {

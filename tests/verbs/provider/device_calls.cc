@@ -58,6 +58,7 @@ int query_device(ibv_context* context, ibv_device_attr* attributes) {
   attributes->max_sge = settings.max_sge;
   attributes->max_cqe = settings.max_completions;
   attributes->max_mr_size = ~std::uint64_t{0};
+  if (settings.windows) attributes->device_cap_flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   attributes->max_qp = attributes->max_mr = attributes->max_cq = attributes->max_pd = 65536;
   attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 128;
   attributes->phys_port_cnt = static_cast<std::uint8_t>(settings.ports.size());

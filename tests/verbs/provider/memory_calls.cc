@@ -37,15 +37,39 @@ ibv_mr* register_memory(ibv_pd* domain, void* address, std::size_t bytes, int ac
   return machine->regions.add(domain, address, bytes, access);
 }
 
+// A card may refuse this while a window is bound to the region, or may leave the window as it is.
 int deregister_memory(ibv_mr* region) {
   const Locked machine;
+  if (machine->regions.any_window_of(*static_cast<Region*>(region))) {
+    machine->mistake("memory was deregistered to which a window was bound");
+    return EBUSY;
+  }
   card_of(region->context).registered -= region->length;
   --machine->record.counts.regions;
   machine->regions.remove(static_cast<Region*>(region));
   return 0;
 }
 
+ibv_mw* allocate_window(ibv_pd* domain, ibv_mw_type type) {
+  const Locked machine;
+  if (type != IBV_MW_TYPE_2 || !card_of(domain->context).settings.windows) return refused(EOPNOTSUPP);
+  ++machine->record.counts.windows;
+  return machine->regions.add_window(domain);
+}
+
+int free_window(ibv_mw* window) {
+  const Locked machine;
+  --machine->record.counts.windows;
+  machine->regions.remove(static_cast<Window*>(window));
+  return 0;
+}
+
 }  // namespace
+
+void add_window_operations(ibv_context_ops& operations) {
+  operations.alloc_mw = &allocate_window;
+  operations.dealloc_mw = &free_window;
+}
 
 void add_memory_calls(verbs::Functions& table) {
   table.alloc_pd = &allocate_domain;

@@ -29,8 +29,11 @@ int modify_pair(ibv_qp* pair, ibv_qp_attr* attributes, int mask) {
   return error;
 }
 
+// Soft-RoCE waits in vain for the windows of a queue pair that is destroyed.
 int destroy_pair(ibv_qp* pair) {
   const Locked machine;
+  if (machine->regions.any_window_of(pair->qp_num))
+    machine->mistake("a queue pair was destroyed before its memory windows");
   machine->wire.remove(*static_cast<QueuePair*>(pair));
   --machine->record.counts.pairs;
   machine->pairs.erase(pair);
@@ -83,6 +86,7 @@ ibv_context_ops context_operations() {
   operations.req_notify_cq = &request_event;
   operations.post_send = &post<ibv_send_wr>;
   operations.post_recv = &post<ibv_recv_wr>;
+  add_window_operations(operations);
   return operations;
 }
 

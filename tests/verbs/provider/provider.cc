@@ -131,6 +131,32 @@ void Provider::hold_writes() {
   machine->wire.hold(Wire::Held::writes);
 }
 
+void Provider::hold_invalidations() {
+  const Locked machine;
+  machine->wire.hold(Wire::Held::invalidations);
+}
+
+void Provider::write_as(const Write& write, const std::vector<std::byte>& bytes) {
+  const Locked machine;
+  ibv_sge piece{reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()), 0};
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.send_flags = IBV_SEND_INLINE;
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.wr.rdma.remote_addr = write.address;
+  request.wr.rdma.rkey = write.key;
+  QueuePair* const pair = machine->wire.find(write.pair);
+  if (pair == nullptr || pair->post(request) != 0) throw std::invalid_argument("the write cannot be posted");
+  machine->wire.advance();
+}
+
+bool Provider::is_broken(std::uint32_t number) {
+  const Locked machine;
+  const QueuePair* const pair = machine->wire.find(number);
+  return pair == nullptr || pair->state == IBV_QPS_ERR;
+}
+
 void Provider::release() {
   const Locked machine;
   machine->wire.hold(Wire::Held::nothing);

@@ -46,7 +46,14 @@ class Provider {
   // that waits.
   void hold();
   void hold_writes();
+  // Makes requests wait that end what a memory window permits, and the requests after them.
+  void hold_invalidations();
   void release();
+  // Posts a write of some bytes to a queue pair, as if the program had posted it. This is what a hostile
+  // program can do. The write reports no completion, unless it fails.
+  void write_as(const Write& write, const std::vector<std::byte>& bytes);
+  // Returns whether a queue pair is in the error state, or was destroyed.
+  bool is_broken(std::uint32_t pair);
   // Makes the next `count` send requests that are carried out fail with `status`.
   void fail_sends(int count, ibv_wc_status status);
   // Returns what has been done with the provider so far.

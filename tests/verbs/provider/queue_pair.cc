@@ -35,8 +35,17 @@ ibv_wc failed(std::uint64_t id, ibv_wc_status status, std::uint32_t pair) {
 }
 
 ibv_wc_opcode outcome_of(ibv_wr_opcode opcode) {
+  if (opcode == IBV_WR_BIND_MW) return IBV_WC_BIND_MW;
+  if (opcode == IBV_WR_LOCAL_INV) return IBV_WC_LOCAL_INV;
   const bool write = opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   return write ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
+}
+
+bool is_known(ibv_wr_opcode opcode) {
+  constexpr ibv_wr_opcode known[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+                                     IBV_WR_SEND,       IBV_WR_SEND_WITH_IMM,
+                                     IBV_WR_BIND_MW,    IBV_WR_LOCAL_INV};
+  return std::ranges::find(known, opcode) != std::end(known);
 }
 
 std::size_t bytes_of(const ibv_sge* pieces, int count) {
@@ -127,7 +136,7 @@ int QueuePair::post(const ibv_send_wr& request) {
   if (request.num_sge < 0 || static_cast<std::uint32_t>(request.num_sge) > limits_.max_send_sge)
     return EINVAL;
   const bool write = request.opcode == IBV_WR_RDMA_WRITE || request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  if (!write && request.opcode != IBV_WR_SEND && request.opcode != IBV_WR_SEND_WITH_IMM) return EINVAL;
+  if (!is_known(request.opcode)) return EINVAL;
   SendRequest posted;
   posted.id = request.wr_id;
   posted.opcode = request.opcode;
@@ -136,6 +145,14 @@ int QueuePair::post(const ibv_send_wr& request) {
   if (write) {
     posted.address = request.wr.rdma.remote_addr;
     posted.key = request.wr.rdma.rkey;
+  } else if (request.opcode == IBV_WR_BIND_MW) {
+    posted.window = request.bind_mw.mw;
+    posted.key = request.bind_mw.rkey;
+    posted.part = request.bind_mw.bind_info;
+    ++record_.traffic.binds;
+  } else if (request.opcode == IBV_WR_LOCAL_INV) {
+    posted.key = request.invalidate_rkey;
+    ++record_.traffic.invalidations;
   }
   if ((posted.flags & IBV_SEND_INLINE) != 0) {
     if (bytes_of(request.sg_list, request.num_sge) > limits_.max_inline_data) return ENOMEM;
@@ -145,7 +162,10 @@ int QueuePair::post(const ibv_send_wr& request) {
     posted.pieces.assign(request.sg_list, request.sg_list + request.num_sge);
   }
   ++record_.traffic.sends;
-  if (write) ++record_.traffic.writes;
+  if (write) {
+    ++record_.traffic.writes;
+    record_.last_write = {qp_num, posted.address, posted.key};
+  }
   ++sends_held_;
   to_send_.push_back(std::move(posted));
   if (state == IBV_QPS_ERR) flush();

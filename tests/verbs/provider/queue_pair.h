@@ -19,7 +19,9 @@ struct SendRequest {
   unsigned flags = 0;
   std::uint32_t immediate = 0;  // in network byte order
   std::uint64_t address = 0;    // of a write
-  std::uint32_t key = 0;
+  std::uint32_t key = 0;        // of a write, of a window that is bound or of one that is invalidated
+  ibv_mw* window = nullptr;     // to bind
+  ibv_mw_bind_info part{};      // to which it is bound
   std::vector<ibv_sge> pieces;
   std::vector<std::byte> payload;  // of an inline request
 };

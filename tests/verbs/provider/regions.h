@@ -17,16 +17,41 @@ struct Region : ibv_mr {
   bool covers(const ibv_pd* domain, std::uint64_t address, std::size_t bytes, int needed) const;
 };
 
-// `Regions` knows the registered memory of all devices by its keys. No two regions ever have the same key, so
-// a key that is used too late is noticed.
+// A `Window` is a memory window of type 2. It permits the peer of one queue pair to write into a part of a
+// region. Only its last eight bits distinguish a key from the earlier keys of the same window.
+struct Window : ibv_mw {
+  std::uint32_t pair = 0;          // the number of the queue pair
+  const Region* region = nullptr;  // null unless it is bound
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+
+  // Returns whether a packet that arrives at the queue pair may write these bytes.
+  bool covers(std::uint32_t to_pair, std::uint64_t to, std::size_t count) const {
+    return region != nullptr && pair == to_pair && to >= address && count <= bytes &&
+           to - address <= bytes - count;
+  }
+};
+
+// `Regions` knows the registered memory and the memory windows of all devices by their keys. No two regions
+// ever have the same key, so a key that is used too late is noticed.
 class Regions {
  public:
   Region* add(ibv_pd* domain, void* address, std::size_t bytes, int access);
   void remove(Region* region);
   bool any_in(const ibv_pd* domain) const;
+  Window* add_window(ibv_pd* domain);
+  void remove(Window* window);
+  // Binds a window to a part of a region, and gives it a new key. Returns false if that breaks a rule.
+  bool bind(const ibv_mw_bind_info& part, Window& window, std::uint32_t key, const ibv_qp& pair);
+  // Ends what the window with this key permits. Returns false if there is no such window in the domain.
+  bool invalidate(std::uint32_t key, const ibv_pd* domain);
+  // These say whether any window is bound to the region, or permits the peer of a queue pair to write.
+  bool any_window_of(const Region& region) const;
+  bool any_window_of(std::uint32_t pair) const;
   // These return the region with this key, or null if there is none.
   const Region* local(std::uint32_t key) const { return find(local_, key); }
   const Region* remote(std::uint32_t key) const { return find(remote_, key); }
+  Window* window(std::uint32_t key) const;
 
  private:
   using Keys = std::map<std::uint32_t, Region*>;
@@ -39,6 +64,8 @@ class Regions {
   Keys local_;
   Keys remote_;
   std::uint32_t last_ = 0x1000;
+  std::map<std::uint32_t, std::unique_ptr<Window>> windows_;  // by the key without its last eight bits
+  std::uint32_t last_window_ = 0x800000;
 };
 
 }  // namespace tutti::provider

@@ -41,6 +41,7 @@ struct DeviceSettings {
   int max_sge = 32;
   int max_requests = 1024;  // in a queue of a queue pair
   int max_completions = 32767;
+  bool windows = true;                                            // whether it has memory windows of type 2
   std::size_t memlock = std::numeric_limits<std::size_t>::max();  // bytes that can be registered at a time
 };
 

@@ -66,12 +66,17 @@ void Wire::advance() {
   }
 }
 
+bool Wire::is_held(const SendRequest& request) const {
+  return (held_ == Held::writes && writes(request)) ||
+         (held_ == Held::invalidations && request.opcode == IBV_WR_LOCAL_INV);
+}
+
 // Carries out the requests of one pair until one has to wait. Returns whether there were any.
 bool Wire::advance(QueuePair& from) {
   bool any = false;
   while (from.state == IBV_QPS_RTS) {
     const SendRequest* const request = from.next_send();
-    if (request == nullptr || (held_ == Held::writes && writes(*request))) break;
+    if (request == nullptr || is_held(*request)) break;
     if (carry_out(from, *request) == Outcome::waits) break;
     any = true;
   }
@@ -83,6 +88,8 @@ Wire::Outcome Wire::carry_out(QueuePair& from, const SendRequest& request) {
     --failing_.first;
     return end(from, failing_.second);
   }
+  if (request.opcode == IBV_WR_BIND_MW || request.opcode == IBV_WR_LOCAL_INV)
+    return end(from, change_window(from, request) ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR);
   QueuePair* to = nullptr;
   const Reach way = reach(from, to);
   if (way == Reach::later) return Outcome::waits;
@@ -111,6 +118,12 @@ Wire::Outcome Wire::end(QueuePair& from, ibv_wc_status status) {
 bool Wire::is_unplugged(const QueuePair& pair) const {
   const auto found = unplugged_.find(&card_of(pair.context));
   return found != unplugged_.end() && found->second.left == 0;
+}
+
+// Carries out a request that concerns a window of this side only.
+bool Wire::change_window(const QueuePair& from, const SendRequest& request) {
+  if (request.opcode == IBV_WR_LOCAL_INV) return regions_.invalidate(request.key, from.pd);
+  return regions_.bind(request.part, *static_cast<Window*>(request.window), request.key, from);
 }
 
 // Finds out whether packets of `from` reach their peer. A peer that does not answer yet may do so later: a
@@ -162,7 +175,10 @@ bool Wire::write(const QueuePair& to, const SendRequest& request,
   if ((to.attributes().qp_access_flags & IBV_ACCESS_REMOTE_WRITE) == 0) return false;
   if (payload.empty()) return true;
   const Region* const region = regions_.remote(request.key);
-  if (region == nullptr || !region->covers(to.pd, request.address, payload.size(), IBV_ACCESS_REMOTE_WRITE)) {
+  const Window* const window = regions_.window(request.key);
+  if (region != nullptr) {
+    if (!region->covers(to.pd, request.address, payload.size(), IBV_ACCESS_REMOTE_WRITE)) return false;
+  } else if (window == nullptr || !window->covers(to.qp_num, request.address, payload.size())) {
     return false;
   }
   std::memcpy(reinterpret_cast<void*>(request.address), payload.data(), payload.size());

@@ -33,7 +33,7 @@ class Wire {
 
   // Held requests are not carried out. Requests that were posted to the same queue pair later wait behind
   // them.
-  enum class Held { nothing, writes, all };
+  enum class Held { nothing, writes, invalidations, all };
   void hold(Held held) { held_ = held; }
   // Makes the next `count` requests that are carried out fail with `status`.
   void fail_next(int count, ibv_wc_status status) { failing_ = {count, status}; }
@@ -51,10 +51,12 @@ class Wire {
   enum class Outcome { done, waits };
   enum class Reach { now, later, never };
 
+  bool is_held(const SendRequest& request) const;
   bool advance(QueuePair& from);
   Outcome carry_out(QueuePair& from, const SendRequest& request);
   Outcome end(QueuePair& from, ibv_wc_status status);
   bool is_unplugged(const QueuePair& pair) const;
+  bool change_window(const QueuePair& from, const SendRequest& request);
   Reach reach(const QueuePair& from, QueuePair*& to) const;
   bool is_cut(const ibv_gid& one, const ibv_gid& other) const;
   Outcome wait_for_receive(QueuePair& from);

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transport/registered_memory.h"
+#include "transport/stream/frame.h"
+
+namespace tutti {
+
+// `Permits` lets the peer of one channel write into registered memory, for one operation at a time. A pipe
+// whose device can revoke a key implements it (docs/seams/grants.md). Each permit has a number, which its
+// user chooses. The user may choose the number again once the permit is over. Only the driving thread calls
+// these functions.
+class Permits {
+ public:
+  enum class Answer { given, later, never };
+
+  virtual ~Permits() = default;
+  // Permits the peer to write into `memory`, and into no other memory by the same key. If the answer is
+  // `given`, `place` is where the peer finds the memory. If it is `later`, `StreamChannel::permitted` will
+  // tell that, unless the permit is revoked or the pipe is closed before. If it is `never`, there is no
+  // permit. `own` is the registration of `memory` for this operation (`RemoteMemory::add_briefly`). It is
+  // null if a region that is registered for longer contains the memory.
+  virtual Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
+                        RemotePlace& place) = 0;
+  // Ends a permit, whether it was given already or not. Returns true if the peer can no longer write into the
+  // memory. Otherwise, `StreamChannel::revoked` will tell that, unless the pipe is closed before.
+  virtual bool revoke(std::uint32_t number) = 0;
+};
+
+// The number of the permit for the staging chunks of a channel. It is over when the pipe is closed.
+inline constexpr std::uint32_t staging_permit = 0xffffffff;
+
+}  // namespace tutti
