@@ -126,7 +126,8 @@ TEST_F(Registration, DoesNotHappenIfTheProgramHasRegistered) {
   EXPECT_EQ(registrations(), 2u);
 }
 
-// The device can lock the memory of a connection and its staging chunks, but not another message of this size.
+// The device can lock the memory of a connection and its staging chunks, but not another message of this
+// size.
 TEST_F(Registration, IsLeftOutIfTheDeviceRefuses) {
   start({.memlock = 8 * bytes});
   exchange(2, 16 * bytes);
