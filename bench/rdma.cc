@@ -1,6 +1,6 @@
-// This program is one of two ranks, for bench/rdma.sh. It measures what `ib_send_lat` and `ib_write_bw` of perftest
-// measure: half the time of a round trip with 8 bytes, and the bandwidth of messages of 4 MiB in one direction. The
-// large messages lie in registered memory. Rank 0 prints:
+// This program is one of two ranks, for bench/rdma.sh. It measures what `ib_send_lat` and `ib_write_bw` of
+// perftest measure: half the time of a round trip with 8 bytes, and the bandwidth of messages of 4 MiB in one
+// direction. The large messages lie in registered memory. Rank 0 prints:
 //   tutti LATENCY BANDWIDTH
 // LATENCY is the median, in microseconds. BANDWIDTH is the mean, in MiB per second.
 #include <algorithm>
