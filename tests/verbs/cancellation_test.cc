@@ -1,5 +1,6 @@
 // Cancels large transfers while a card writes. These tests also run over Soft-RoCE.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -20,6 +21,33 @@ using conformance::Recv;
 using conformance::Send;
 using conformance::World;
 
+// `CountedLibrary` is the library under test. It counts the regions that are registered.
+class CountedLibrary {
+ public:
+  CountedLibrary() : functions_(library_.functions()) {
+    real = &library_.functions();
+    functions_.reg_mr = [](ibv_pd* domain, void* address, std::size_t bytes, int access) {
+      ibv_mr* const region = (*real->reg_mr)(domain, address, bytes, access);
+      if (region != nullptr) ++regions, ++registrations;
+      return region;
+    };
+    functions_.dereg_mr = [](ibv_mr* region) {
+      const int error = real->dereg_mr(region);
+      if (error == 0) --regions;
+      return error;
+    };
+  }
+  const Functions& functions() const { return functions_; }
+
+  static inline std::atomic<int> regions = 0;        // now
+  static inline std::atomic<int> registrations = 0;  // so far
+
+ private:
+  static inline const Functions* real = nullptr;
+  test::TestedLibrary library_;
+  Functions functions_;
+};
+
 // Rank 0 uses the device rxe0, and rank 1 the device rxe1.
 class TwoCards final : public conformance::TransportFixture {
  public:
@@ -29,18 +57,19 @@ class TwoCards final : public conformance::TransportFixture {
     options.functions = &library_.functions();
     options.settings.devices = "=rxe" + std::to_string(rank);
     options.limits = limits;
+    options.register_from = 1;
     return verbs::create(options).take();
   }
 
  private:
-  test::TestedLibrary library_;
+  CountedLibrary library_;
 };
 
 std::unique_ptr<conformance::TransportFixture> make_two_cards() { return std::make_unique<TwoCards>(); }
 
 // Each round cancels at another moment: before the grant, while the card writes, or after it. Once the
 // receive has ended, nothing may touch its memory.
-TEST(VerbsCancellation, AThousandTransfersLeaveMemoryAlone) {
+void cancel_a_thousand(bool registered) {
   constexpr std::size_t bytes = 256 * 1024;
   World world(&make_two_cards, 2);
   Node &from = world[0], &to = world[1];
@@ -53,7 +82,9 @@ TEST(VerbsCancellation, AThousandTransfersLeaveMemoryAlone) {
   });
   Send send(bytes, collective(0), 1);
   std::vector<std::byte> untouched(bytes, std::byte{0xee});
-  const auto sent = from.mesh.add_memory(send.memory).take();
+  std::vector<std::unique_ptr<RegisteredMemory>> sent, received;
+  if (registered) sent = from.mesh.add_memory(send.memory).take();
+  const int before = CountedLibrary::regions;
   std::minstd_rand random(17);
   int succeeded = 0;
   for (std::uint64_t round = 1; round <= 1000; ++round) {
@@ -61,7 +92,7 @@ TEST(VerbsCancellation, AThousandTransfersLeaveMemoryAlone) {
     again.data = send.memory.data();
     again.header.bytes = bytes;
     Recv recv(bytes, 0, collective(round));
-    const auto received = to.mesh.add_memory(recv.memory).take();
+    if (registered) received = to.mesh.add_memory(recv.memory).take();
     to.post(recv);
     from.post(1, again);
     for (auto spins = random() % 10; spins > 0 && recv.over.load() == 0; --spins)
@@ -78,9 +109,20 @@ TEST(VerbsCancellation, AThousandTransfersLeaveMemoryAlone) {
     });
     again.wait();
     EXPECT_EQ(std::memcmp(recv.memory.data(), untouched.data(), bytes), 0) << "round " << round;
+    received.clear();
+    EXPECT_EQ(CountedLibrary::regions, before) << "round " << round;
   }
   EXPECT_GT(succeeded, 0);
   EXPECT_LT(succeeded, 1000);
+}
+
+TEST(VerbsCancellation, AThousandTransfersLeaveMemoryAlone) { cancel_a_thousand(true); }
+
+// The memory is registered for each transfer, and deregistered when it has ended.
+TEST(VerbsCancellation, AThousandTransfersLeaveNothingRegistered) {
+  const int before = CountedLibrary::registrations;
+  cancel_a_thousand(false);
+  EXPECT_GT(CountedLibrary::registrations, before + 100);
 }
 
 }  // namespace
