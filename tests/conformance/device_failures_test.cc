@@ -1,4 +1,4 @@
-// Lets each function of the CUDA driver fail. Tests that all ranks then learn the same cause, and
+// Lets functions of the CUDA driver fail, one at a time. Tests that all ranks then learn the same cause, and
 // that no rank hangs, leaks memory or dies. The fake NCCL carries out the calls, or they are
 // staged.
 
@@ -22,8 +22,8 @@ namespace {
 
 constexpr int size = 3;
 
-// The functions that tutti and the fake NCCL call, except functions that free something or wait for a stream.
-// If a function of these two kinds failed while the device still worked, memory would be lost.
+// These are functions that tutti and the fake NCCL call. Functions that free something or wait for a stream
+// are left out. If one of those failed while the device still worked, memory would be lost.
 constexpr const char* functions[] = {"cuDeviceGetCount",    "cuDeviceGet",
                                      "cuDeviceGetPCIBusId", "cuDevicePrimaryCtxRetain",
                                      "cuCtxPushCurrent_v2", "cuCtxGetDevice",

@@ -1,4 +1,4 @@
-// Tests how calls of the fake NCCL end: by errors, timeouts and aborts, and if they follow streams.
+// Tests how calls of the fake NCCL end: by errors, timeouts and aborts. Also tests calls that follow streams.
 
 #include <algorithm>
 #include <atomic>
@@ -382,7 +382,8 @@ TEST_P(NcclEnding, AStreamThatIsBeingCapturedIsRefusedAndTheCaptureRemainsValid)
     }
     work.wait();
     EXPECT_TRUE(captured.end_capture());
-    // The destructor of a stream synchronises, which a capture forbids.
+    // A rank keeps its stream until the other rank's capture has ended, too: the destructor of a stream
+    // synchronises, which any capture in the process forbids.
     together.arrive_and_wait();
     EXPECT_EQ(memory.view()[0], 8.0f);
   });

@@ -186,7 +186,7 @@ TEST_P(Strangers, OneAtEachPortWhileTheRanksConnect) {
   job.expect_good_end();
 }
 
-// The flood connects to every port of the ranks as fast as possible. It begins before the ranks
+// The flood connects to every port of ranks 0 and 1 as fast as possible. It begins before the ranks
 // meet, and ends when they work.
 TEST_P(Strangers, AFloodWhileTheRanksMeet) {
   allow_many_descriptors();

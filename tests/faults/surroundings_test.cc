@@ -199,8 +199,8 @@ TEST(WallClock, MayJump) {
     int jumps = 0;
     for (const std::string offset : {"+100h", "-200h", "+1h"}) {
       set_clock(offset);
-      // Each rank counts the jumps that it sees. Ranks 0 and 1 may count one jump more than rank 2, which
-      // started after the first jumps.
+      // Each rank counts the jumps that it sees. Ranks 0 and 1 may count one jump more than rank 2,
+      // since the clock jumped during their `init`, before rank 2 started.
       ++jumps;
       for (Process& rank : ranks.all())
         ASSERT_TRUE(rank.wait_for_output("jump " + std::to_string(jumps) + "\n")) << rank.report();

@@ -129,11 +129,12 @@ double pairwise_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return path.arrival(terms.bytes()) + (terms.p() - 2) * pace;
 }
 
-// The leader of a host copies this many blocks at most. Each copy is a step of its schedule.
-constexpr int most_copies = 4096;
+// The leader of a host sends this many blocks at most. It copies each block that it sends or receives, and
+// each copy is a step of its schedule.
+constexpr int most_sent_blocks = 4096;
 
 bool leaders_suit(const Problem& problem) {
-  return several_of_both(problem) && problem.topology->most() * problem.size <= most_copies;
+  return several_of_both(problem) && problem.topology->most() * problem.size <= most_sent_blocks;
 }
 
 // Exchanges blocks with the leaders of all hosts. `sent` holds a row for each rank of this host: the blocks
