@@ -120,12 +120,12 @@ class VerbsJobs : public testing::Test {
   void expect_success() {
     for (Process& rank : ranks_) EXPECT_EQ(rank.wait(std::chrono::minutes(10)), 0) << rank.report();
   }
-  // Waits until all ranks, which run `fault_rank`, are ready.
+  // Waits until all ranks of a `fault_rank` job are ready.
   void wait_until_ready() {
     for (Process& rank : ranks_)
       ASSERT_TRUE(rank.wait_for_output("ready", std::chrono::minutes(5))) << rank.report();
   }
-  // Waits until a rank, which runs `fault_rank`, fails. Returns its report of the failure.
+  // Waits until a rank of a `fault_rank` job fails. Returns its report of the failure.
   std::string failure(std::size_t rank) {
     EXPECT_TRUE(ranks_[rank].wait_for_output("\nfailed ", std::chrono::minutes(5))) << ranks_[rank].report();
     const std::string out = ranks_[rank].out();

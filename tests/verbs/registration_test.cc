@@ -134,8 +134,7 @@ TEST_F(Registration, IsLeftOutIfTheDeviceRefuses) {
   EXPECT_EQ(to().counters().bytes_staged, 16 * bytes);
 }
 
-// A message must not use memory that is registered for another message, since the other message may end
-// first.
+// A message must not use the registration of another message, since the other message may end first.
 TEST_F(Registration, IsNotSharedByMessages) {
   start({});
   Send first(bytes, collective(2), 5);

@@ -19,8 +19,8 @@ namespace tutti::verbs {
 using ConnectorEvents = meeting::ConnectorEvents<Link, Pipe>;
 
 // A `Connector` connects a pipe to one peer. Each attempt makes a TCP connection, offers a queue pair over
-// it, and then sends a packet over the queue pair that the peer must answer. An attempt uses one pair of
-// ports, and one kind of address. If packets do not pass, the next attempt uses the next pair or kind.
+// it, and then sends a packet over the queue pair. The peer must answer this packet. An attempt uses one pair
+// of ports, and one kind of address. If packets do not pass, the next attempt uses the next pair or kind.
 //
 // Only a peer that is awake can answer a packet. So a path is given up early only if the peer has answered
 // over TCP several times in the meantime (`Options::most_checks`). The destructor ends the attempts.

@@ -42,7 +42,8 @@ struct Functions {
 };
 
 // Loads libibverbs, once in a process, and returns its functions. They stay valid until the process ends.
-// Fails with `unsupported`, and says why, if there is no libibverbs or if it is too old. Any thread may call.
+// Fails with `unsupported`, and says why, if there is no libibverbs or if it is too old. Any thread may call
+// this function.
 Result<const Functions*> load();
 
 }  // namespace tutti::verbs

@@ -38,8 +38,7 @@ class Link final : public DescriptorHandler {
   Note note_;
 };
 
-// `LinkEvents` is notified about a link on the driving thread. It may destroy the link during any of these
-// calls.
+// `LinkEvents` is notified about a link on the driving thread. Each of these functions may destroy the link.
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;

@@ -24,8 +24,8 @@
 
 namespace tutti::verbs {
 
-// `PipeEvents` is notified about a pipe, on the driving thread. It may close the pipe during any of these
-// calls, but not destroy it.
+// `PipeEvents` is notified about a pipe, on the driving thread. Each of these functions may close the pipe,
+// but must not destroy it.
 class PipeEvents {
  public:
   virtual ~PipeEvents() = default;
@@ -120,7 +120,7 @@ class Pipe final : public QueueUser {
   // nothing if that number is impossible.
   std::optional<std::deque<Packet>> not_taken(std::uint32_t count);
 
-  // Ends everything. When this returns, the device no longer touches any memory for this pipe, neither for
+  // Ends everything. When `close` returns, the device no longer touches any memory for this pipe, neither for
   // the pipe's own work requests nor for the peer's writes. No event follows. The memory of the last packet
   // stays valid until the pipe is destroyed.
   void close();

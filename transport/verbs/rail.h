@@ -19,9 +19,10 @@ class QueueUser {
   virtual void on_queue_error(const std::string& why) = 0;
 };
 
-// A `Rail` is a port with all that its connections share: a protection domain, and a completion queue with
-// the descriptor that reports completions while the driver sleeps. It also watches the device's events. Only
-// the driving thread may call a rail. Any thread may call the functions that return constants.
+// A `Rail` is a port of this rank, with all that the connections over the port share: a protection domain,
+// and a completion queue with the descriptor that reports completions while the driver sleeps. It also
+// watches the device's events. Only the driving thread may call a rail. Any thread may call the functions
+// that return constants.
 class Rail {
  public:
   static Result<std::unique_ptr<Rail>> create(const Functions& functions, DevicePort port);

@@ -14,7 +14,7 @@ namespace tutti::provider {
 // A `Provider` is a libibverbs whose devices exist only in this process, with a network that connects them
 // all. It keeps the rules of reliable connected queue pairs, does what tests ask for (failed requests, cut
 // links, ports that go down), and records mistakes. Only one provider can exist at a time. Any thread may
-// call.
+// call these functions.
 class Provider {
  public:
   explicit Provider(const std::vector<DeviceSettings>& devices);

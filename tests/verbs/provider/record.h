@@ -27,7 +27,7 @@ struct Traffic {
   std::uint64_t receives = 0;  // work requests that were posted to receive queues
   std::uint64_t registrations = 0;
   std::uint64_t binds = 0;          // requests that bind a memory window
-  std::uint64_t invalidations = 0;  // requests that end what a memory window permits
+  std::uint64_t invalidations = 0;  // requests that invalidate a memory window
   std::uint64_t unprepared = 0;     // registrations before `fork_init` was called
   std::uint64_t vain_reads = 0;     // reads of an event when there was none
   std::uint64_t not_ready = 0;      // how often a message has met an empty receive queue

@@ -43,7 +43,7 @@ class Regions {
   void remove(Window* window);
   // Binds a window to a part of a region, and gives it a new key. Returns false if that breaks a rule.
   bool bind(const ibv_mw_bind_info& part, Window& window, std::uint32_t key, const ibv_qp& pair);
-  // Ends what the window with this key permits. Returns false if there is no such window in the domain.
+  // Invalidates the window with this key. Returns false if there is no such window in the domain.
   bool invalidate(std::uint32_t key, const ibv_pd* domain);
   // The first function says whether any window is bound to the region. The second one says whether any window
   // permits the peer of a queue pair to write.

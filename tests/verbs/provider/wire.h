@@ -15,7 +15,7 @@
 namespace tutti::provider {
 
 // A `Wire` carries out the send requests of all queue pairs, as the cards and the network between them do.
-// The thread that posts a request also copies its payload. A request whose peer is not ready is tried again
+// The thread that calls `advance` copies the payloads. A request whose peer is not ready is tried again
 // whenever `advance` is called.
 class Wire {
  public:
