@@ -20,14 +20,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t mebibyte = 1 << 20;
 constexpr std::size_t large = 4 * mebibyte;
-// So many large messages are under way at a time.
+// At most this many large messages are under way at a time.
 constexpr std::size_t depth = 4;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Returns half the time of a round trip, in microseconds: the median of `trips`.
+// Returns half the time of a round trip, in microseconds. It is the median of `trips` round trips.
 double latency(tutti::Communicator& ranks, int trips) {
   std::array<std::byte, 8> message{};
   std::vector<double> times;

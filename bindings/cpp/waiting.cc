@@ -24,8 +24,8 @@ DriverOptions waiting_of(const PeerInfo& self, std::span<const PeerInfo> peers, 
   options.spin = spin;
   if (on_host > cores.of_rank || on_machine > cores.of_machine) options.spin = std::chrono::nanoseconds(0);
   // Hosts on one machine, such as containers, reach each other through the kernel. A message to a rank that
-  // sleeps costs a wake-up, and a collective consists of several such messages, one after the other. So ranks
-  // that take turns on the cores should stay awake until a small collective is over.
+  // sleeps must first wake the rank, and a collective consists of several messages, one after the other. So
+  // ranks that take turns on the cores should stay awake until a small collective is over.
   if (on_machine > cores.of_machine && on_machine > on_host) {
     options.yield = std::chrono::milliseconds(2);
     options.short_slices = true;

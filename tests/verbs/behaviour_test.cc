@@ -79,7 +79,7 @@ TEST_F(Behaviour, AWriteIsInPlaceBeforeALaterSendArrives) {
     EXPECT_TRUE(same(large));
     const ibv_wc sent = one_.wait();
     EXPECT_EQ(sent.status, IBV_WC_SUCCESS);
-    EXPECT_EQ(sent.wr_id, 3u);  // the first send does not report its completion
+    EXPECT_EQ(sent.wr_id, 3u);  // the first write does not report its completion
   }
 }
 
@@ -133,7 +133,7 @@ TEST_F(Behaviour, AWriteByAWrongKeyBreaksBothEnds) {
   EXPECT_EQ(flushed.wr_id, 9u);
 }
 
-// `two_` permits `one_` to write into the bytes from 1000 to 1999 of its memory.
+// In these tests, `two_` permits `one_` to write into the bytes from 1000 to 1999 of the memory of `two_`.
 class MemoryWindow : public Behaviour {
  protected:
   void SetUp() override {
@@ -218,8 +218,8 @@ TEST_F(Behaviour, AMessageThatIsTooLongBreaksBothEnds) {
   EXPECT_EQ(one_.wait().status, IBV_WC_WR_FLUSH_ERR);
 }
 
-// On a busy machine, a single retry may not be enough even if the peer is alive. So no other test uses so
-// few.
+// On a busy machine, a single retry may not be enough even if the peer is alive. So all other tests allow
+// more retries.
 TEST_F(Behaviour, AMessageToAPeerThatIsGoneFails) {
   End hasty(functions(), "rxe0", {.retries = 1, .timeout = 14});
   End::join(hasty, two_);

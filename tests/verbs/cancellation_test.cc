@@ -39,7 +39,7 @@ class CountedLibrary {
   }
   const Functions& functions() const { return functions_; }
 
-  static inline std::atomic<int> regions = 0;        // now
+  static inline std::atomic<int> regions = 0;        // that exist
   static inline std::atomic<int> registrations = 0;  // so far
 
  private:
@@ -102,7 +102,7 @@ void cancel_a_thousand(bool registered) {
     });
     if (recv.wait().ok()) ++succeeded;
     std::ranges::copy(untouched, recv.memory.begin());
-    // A receive that was cancelled before the message was announced leaves the send waiting for another
+    // If the receive was cancelled before the message was announced, the send still waits for another
     // receive.
     from.drive([&] {
       if (again.over.load() == 0) from.mesh.cancel(again, 1, conformance::gave_up);

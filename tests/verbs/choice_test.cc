@@ -1,4 +1,4 @@
-// Tests that two ranks that have verbs and tcp choose alike, whatever is wrong with their devices.
+// Tests that two ranks with verbs and tcp choose the same transport, whatever is wrong with their devices.
 #include <cerrno>
 #include <chrono>
 #include <memory>
@@ -104,7 +104,7 @@ TEST(VerbsChoice, IsTcpIfAPortIsDown) {
   EXPECT_EQ(ranks.transport_between(0, 1), "tcp");
 }
 
-// A device whose packets need another way of connecting looks like any other device.
+// An iWARP device is listed like a RoCE device, but its queue pairs connect in another way.
 TEST(VerbsChoice, IsTcpIfADeviceIsNotRoce) {
   std::vector<provider::DeviceSettings> devices = three_devices();
   devices[1].transport = IBV_TRANSPORT_IWARP;
@@ -148,7 +148,8 @@ TEST(VerbsChoice, IsTcpIfRequestsFail) {
   EXPECT_EQ(ranks.transport_between(0, 1), "tcp");
 }
 
-// The first peer shows that no packet arrives at the other device. So no packet is sent to the second peer.
+// The attempt to reach rank 1 shows that no packet arrives at fake1. So rank 0 sends no packet to rank 2,
+// which also uses fake1.
 TEST(VerbsChoice, TriesAPathThatIsDeadOnlyOnce) {
   Provider provider(three_devices());
   Ranks ranks({"fake0", "fake1", "fake1"});
@@ -160,7 +161,7 @@ TEST(VerbsChoice, TriesAPathThatIsDeadOnlyOnce) {
   EXPECT_EQ(provider.record().traffic.sends, before);
 }
 
-// Only one pair is out of reach, so the others use verbs.
+// Only ranks 0 and 1 cannot reach each other, so all other pairs use verbs.
 TEST(VerbsChoice, IsMadeForEachPair) {
   Provider provider(three_devices());
   for (const char* const prefix : {"::ffff:", "fe80::"})

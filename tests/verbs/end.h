@@ -54,7 +54,8 @@ class End {
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(memory_.data()); }
 
   int modify(ibv_qp_attr attributes, int mask) const;
-  // These post requests, and return zero or an errno. A request covers the first `bytes` of the memory.
+  // These functions post requests, and return zero or an errno. A request covers the first `bytes` of the
+  // memory.
   int post_receive(std::uint64_t id, std::size_t bytes) const;
   int post_send(std::uint64_t id, std::size_t bytes, unsigned flags = IBV_SEND_SIGNALED) const;
   int post_send_with_immediate(std::uint64_t id, std::size_t bytes, std::uint32_t immediate) const;
@@ -66,7 +67,7 @@ class End {
   // Lets the peer write into a part of the memory, with a new key of `window`.
   int post_bind(std::uint64_t id, ibv_mw* window, std::uint64_t offset, std::size_t bytes,
                 std::uint32_t key) const;
-  // Ends what the window with this key permits.
+  // Invalidates the window with this key.
   int post_invalidate(std::uint64_t id, std::uint32_t key) const;
   int post_write_with_immediate(std::uint64_t id, std::size_t bytes, const End& to,
                                 std::uint32_t immediate) const;

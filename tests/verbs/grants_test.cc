@@ -38,12 +38,12 @@ class OneDeviceEach final : public conformance::TransportFixture {
     options.settings.devices = "=fake" + std::to_string(rank);
     options.limits = limits;
     options.register_from = std::numeric_limits<std::size_t>::max();
-    options.limits.eager = 4096;  // so that tests can send many large messages
+    options.limits.eager = 4096;  // so that messages of 16 KiB are large
     return verbs::create(options).take();
   }
 };
 
-// `Grants` are two ranks. Rank 0 sends, and rank 1 has a registered region, of which receives use a part.
+// `Grants` has two ranks. Rank 0 sends, and rank 1 receives into parts of a registered region.
 class Grants : public testing::Test {
  protected:
   void SetUp() override { start(true); }
@@ -81,8 +81,8 @@ class Grants : public testing::Test {
     from().post(1, send);
     ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
   }
-  // Makes rank 0 write as a hostile program would. Both ranks must lose their peer because of that. Returns
-  // what rank 0 is told.
+  // Makes rank 0 write as a hostile program would, and expects that both ranks lose their peer. Returns the
+  // error text of rank 0.
   std::string expect_refusal(const provider::Write& write) {
     provider_->write_as(write, std::vector<std::byte>(64, std::byte{0xbb}));
     provider_->release();

@@ -22,8 +22,8 @@ using conformance::Recv;
 using conformance::Send;
 using testing::HasSubstr;
 
-// A hello counts only if it comes from the process that has published itself as rank 1, and is meant for this
-// process.
+// A hello counts only if it comes from the process that has published itself as rank 1, and is meant for rank
+// 0.
 TEST(VerbsMember, WithoutTheNoncesIsClosed) {
   const LoneRank rank;
   for (const auto& spoil : std::initializer_list<std::function<void(Note&)>>{
@@ -40,7 +40,7 @@ TEST(VerbsMember, WithoutTheNoncesIsClosed) {
   EXPECT_EQ(RawPeer(rank.address()).ask(rank.hello()).kind, NoteKind::welcome);
 }
 
-// With fewer or smaller slots, no frame could be sent.
+// These queue pairs have too few slots, slots that are too small, or an MTU that does not exist.
 TEST(VerbsMember, ThatOffersAnImpossibleQueuePairIsRefused) {
   for (const auto& spoil : std::initializer_list<std::function<void(End&)>>{
            [](End& end) { end.slots = 3; }, [](End& end) { end.slot_bytes = 127; },
@@ -54,7 +54,7 @@ TEST(VerbsMember, ThatOffersAnImpossibleQueuePairIsRefused) {
   }
 }
 
-// The rank has nothing to send, so it waits for the member's next offer.
+// Rank 0 has nothing to send, so it waits for the next offer of rank 1.
 TEST(VerbsMember, ThatOffersAnUnknownKindOfAddressIsToldSo) {
   const Door door;
   LoneRank rank({door.address()});
@@ -65,7 +65,7 @@ TEST(VerbsMember, ThatOffersAnUnknownKindOfAddressIsToldSo) {
   EXPECT_EQ(RawPeer(rank.address()).ask(rank.hello()).kind, NoteKind::welcome);
 }
 
-// A `VerbsTalker` is a member with a queue pair, which is connected with rank 0. It has sent one message.
+// A `VerbsTalker` plays rank 1, with a queue pair that is connected with rank 0. It has sent one message.
 class VerbsTalker : public testing::Test {
  protected:
   VerbsTalker() : end_(provider::Provider::functions(), "fake1"), peer_(rank_.address()) {
@@ -125,7 +125,7 @@ TEST_F(VerbsTalker, WhoSendsAPartOfAHeaderIsToBlame) {
   expect_protocol_error("not a frame", [&] { end_.post_send_with_immediate(2, frame_header_bytes - 1, 0); });
 }
 
-// Otherwise the credit of the rank would become larger than the number of receives that its peer has.
+// If rank 0 believed the claim, it would send more packets than its peer has receives.
 TEST_F(VerbsTalker, WhoClaimsToHaveReceivedWhatWasNeverSentIsToBlame) {
   expect_protocol_error("never sent", [&] { end_.post_send_with_immediate(2, 0, 1000); });
 }
@@ -134,7 +134,7 @@ TEST_F(VerbsTalker, WhoSendsAPacketWithoutCreditIsToBlame) {
   expect_protocol_error("a packet that tutti does not send", [&] { end_.post_send(2, 0); });
 }
 
-// Such a write uses up a receive, but leaves nothing in the receive's slot.
+// A write with an immediate value uses up a receive, but leaves nothing in the receive's slot.
 TEST_F(VerbsTalker, WhoWritesInPlaceOfAPacketIsToBlame) {
   expect_protocol_error("a packet that tutti does not send",
                         [&] { end_.post_write_with_immediate(2, 0, end_, 0); });

@@ -120,12 +120,12 @@ class VerbsJobs : public testing::Test {
   void expect_success() {
     for (Process& rank : ranks_) EXPECT_EQ(rank.wait(std::chrono::minutes(10)), 0) << rank.report();
   }
-  // Waits until all ranks of `fault_rank` work.
+  // Waits until all ranks of a `fault_rank` job are ready.
   void wait_until_ready() {
     for (Process& rank : ranks_)
       ASSERT_TRUE(rank.wait_for_output("ready", std::chrono::minutes(5))) << rank.report();
   }
-  // Waits until a rank of `fault_rank` fails, and returns how.
+  // Waits until a rank of a `fault_rank` job fails. Returns its report of the failure.
   std::string failure(std::size_t rank) {
     EXPECT_TRUE(ranks_[rank].wait_for_output("\nfailed ", std::chrono::minutes(5))) << ranks_[rank].report();
     const std::string out = ranks_[rank].out();
@@ -196,7 +196,8 @@ TEST_F(VerbsJobs, UseTcpIfPayloadsMustBeEncrypted) {
   EXPECT_THAT(info(0, {{"TUTTI_TLS", "1"}}), HasSubstr("would not be encrypted"));
 }
 
-// Both devices work, but what they send does not arrive: the hardware address of the other one is wrong.
+// Both devices work, but their packets do not arrive, since each host has a wrong hardware address for the
+// other.
 TEST_F(VerbsJobs, UseTcpIfPacketsVanish) {
   const auto set_neighbours = [](const std::string& verb) {
     run({"ip", "neigh", verb, "10.7.0.2", "lladdr", "02:00:00:00:07:99", "nud", "permanent", "dev",
@@ -224,7 +225,7 @@ TEST_F(VerbsJobs, FailOnAllRanksIfOneIsKilled) {
   }
 }
 
-// Both ranks live, and the control plane reaches them over TCP. So one of them is given up.
+// Both ranks live, and the control plane reaches them over TCP. So the control plane gives one of them up.
 TEST_F(VerbsJobs, FailOnAllRanksIfTheLinkBreaks) {
   start({0, 1}, {program("tests/fault_rank"), "loop", "all_reduce", "10000"},
         {{"TUTTI_TRANSPORTS", "verbs"}});
@@ -239,7 +240,7 @@ TEST_F(VerbsJobs, FailOnAllRanksIfTheLinkBreaks) {
   wait_for_address("rxe1");
 }
 
-// Root may lock any amount of memory, so the ranks belong to another user.
+// Root may lock any amount of memory, so the ranks run as another user.
 TEST_F(VerbsJobs, WorkWithLittleLockedMemoryOrNameTheLimit) {
   const std::string command =
       "ulimit -l 64; exec setpriv --reuid=65534 --regid=65534 --clear-groups " + program("02_all_reduce");
@@ -252,7 +253,7 @@ TEST_F(VerbsJobs, WorkWithLittleLockedMemoryOrNameTheLimit) {
   }
 }
 
-// Each host has a second device: rxe2 or rxe3. They are on the two ends of a second cable.
+// Each host has a second device. The second devices, rxe2 and rxe3, are on the two ends of a second cable.
 class VerbsRailJobs : public VerbsJobs {
  protected:
   static void SetUpTestSuite() {

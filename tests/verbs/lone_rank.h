@@ -34,15 +34,15 @@ class Door {
   SocketAddress address() const;
   // Returns whether a connection waits.
   bool is_knocked() const;
-  // Waits for the next connection and its hello, and closes the connection. Returns whether there was one.
+  // Waits for the next connection and its hello, and closes the connection. Returns whether a hello arrived.
   bool turn_away() const;
 
  private:
   const Descriptor socket_;
 };
 
-// A `LoneRank` is rank 0 of two, which uses the device fake0. A test plays rank 1, for which there is the
-// device fake1.
+// A `LoneRank` is rank 0 of two ranks, and uses the device fake0. A test plays rank 1, and can use the device
+// fake1.
 class LoneRank {
  public:
   // Rank 1 publishes that it listens at `endpoints`. If the list is empty, rank 1 publishes a port at which
@@ -51,7 +51,7 @@ class LoneRank {
 
   conformance::Node& node() { return *node_; }
   const Address& address() const { return addresses_[0]; }
-  // Returns a correct hello of rank 1. Its queue pair does not exist.
+  // Returns a correct hello of rank 1. The queue pair that it offers does not exist.
   Note hello() const;
 
  private:

@@ -1,5 +1,5 @@
-// Tests what the provider of these tests does beyond real devices: the failures that tests ask for, and its
-// records.
+// Tests what the provider (a libibverbs for tests) does beyond real devices. It produces failures that tests
+// ask for, and keeps records.
 #include "tests/verbs/provider/provider.h"
 
 #include <cerrno>
@@ -80,7 +80,7 @@ TEST_F(ProviderTest, HoldsRequestsUntilTheyAreReleased) {
   EXPECT_EQ(ends.two.wait().status, IBV_WC_SUCCESS);
 }
 
-// A request that waits is withdrawn by moving its pair to the error state.
+// A held request ends without effect if its queue pair enters the error state.
 TEST_F(ProviderTest, FlushesHeldRequests) {
   Ends ends;
   provider_.hold();
@@ -93,7 +93,7 @@ TEST_F(ProviderTest, FlushesHeldRequests) {
   EXPECT_EQ(next_event(ends.one).event_type, IBV_EVENT_QP_FATAL);
 }
 
-// The kernel drops such events, too, since they would name a queue pair that the program has freed.
+// The kernel also drops these events, since they would name a queue pair that the program has freed.
 TEST_F(ProviderTest, DropsEventsOfDestroyedPairs) {
   Ends ends;
   provider_.break_pair(ends.one.pair()->qp_num);
@@ -142,7 +142,7 @@ TEST_F(ProviderTest, CutsTheWayBetweenTwoAddresses) {
   EXPECT_EQ(ends.one.wait().status, IBV_WC_RETRY_EXC_ERR);
 }
 
-// A request that is not signalled occupies the queue until the completion of a later one was polled.
+// A request that is not signalled occupies the queue until the completion of a later request is polled.
 TEST_F(ProviderTest, LimitsTheRequestsInAQueue) {
   End::Options two_requests;
   two_requests.room = 2;

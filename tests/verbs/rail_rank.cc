@@ -1,5 +1,5 @@
-// Moves 64 MiB from rank 0 to rank 1 and back, again and again, and checks what arrives. Prints "moved N"
-// after each round.
+// Moves 64 MiB between two ranks in each round, in alternating directions, and checks what arrives. Prints
+// "moved N" after round N.
 //
 //   rail_rank ROUNDS
 #include <algorithm>

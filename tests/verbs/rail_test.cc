@@ -1,4 +1,4 @@
-// Tests how a port hands out completions.
+// Tests how a port hands out completions, and how many queue pairs it gives.
 #include "transport/verbs/rail.h"
 
 #include <memory>
@@ -14,14 +14,15 @@
 namespace tutti::verbs {
 namespace {
 
-// An `IdleLoop` watches nothing: the tests look for completions themselves.
+// An `IdleLoop` watches nothing, since the tests look for completions themselves.
 struct IdleLoop final : EventLoop {
   Status watch(int, std::uint32_t, DescriptorHandler&) override { return {}; }
   void rewatch(int, std::uint32_t, DescriptorHandler&) override {}
   void unwatch(int) override {}
 };
 
-// An `Echo` answers each packet with a packet, as long as `left` is positive. Two echoes share this counter.
+// An `Echo` answers each packet with a packet, as long as `left` is positive. Several echoes can share this
+// counter.
 struct Echo final : PipeEvents {
   explicit Echo(int& most) : left(most) {}
   void on_packet(std::span<const std::byte>) override {

@@ -1,4 +1,5 @@
-// Tests channels that use several ports: how they share the work, and what happens when one of them breaks.
+// Tests channels that use several ports: how the ports share the work, and what happens when one of them
+// breaks.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -118,7 +119,8 @@ TEST_P(VerbsRails, SmallMessagesUseOneRail) {
 }
 
 // Each round pulls a cable at another moment: while the ranks connect, in the middle of small or large
-// messages, or later. The last request is lost, or only its answer is. The moments differ between the cables.
+// messages, or later. Either the last request is lost, or only its answer. The moments differ between the
+// cables.
 TEST_P(VerbsRails, ACableMayBePulledAtAnyMoment) {
   int first = 0;
   for (const char* const device : {"a0", "a1", "b0", "b1"}) {
@@ -156,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Memory, VerbsRails, testing::Bool(), [](const auto& mem
   return std::string(memory.param ? "Registered" : "Unregistered");
 });
 
-// Does `harm` to both rails while both ranks wait for a message, and expects that both lose their peer.
+// Does `harm` to both rails while both ranks wait for a message. Expects that both ranks lose their peer.
 void expect_loss(RailedRanks& pair, const std::function<void()>& harm) {
   Recv at_0(8, 1, collective(2)), at_1(8, 0, collective(2));
   (*pair.world)[0].post(at_0);
@@ -217,7 +219,7 @@ TEST(VerbsFirstRail, MayBeDeadFromTheStart) {
   EXPECT_EQ(provider.record().written["a0"], 0u);
 }
 
-// Each rank uses as many rails as both have.
+// The rank with fewer ports limits the number of rails.
 TEST(VerbsFirstRail, IsTheOnlyOneIfAPeerHasNoOther) {
   std::vector<provider::DeviceSettings> devices = four_devices();
   devices.pop_back();

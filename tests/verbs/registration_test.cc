@@ -1,4 +1,4 @@
-// Tests how memory is registered for one operation, if the program has not registered it.
+// Tests the registration, for one operation, of memory that the program has not registered.
 #include <algorithm>
 #include <cstddef>
 #include <limits>
@@ -47,7 +47,7 @@ class Registering final : public conformance::TransportFixture {
 
 std::unique_ptr<conformance::TransportFixture> make_registering() { return std::make_unique<Registering>(); }
 
-// `Registration` are two ranks. They register memory from `Settings::from` bytes on.
+// `Registration` has two ranks. They register the memory of messages of at least `Settings::from` bytes.
 class Registration : public testing::Test {
  protected:
   struct Settings {
@@ -126,8 +126,7 @@ TEST_F(Registration, DoesNotHappenIfTheProgramHasRegistered) {
   EXPECT_EQ(registrations(), 2u);
 }
 
-// The device can lock the memory of a connection and its staging chunks, but not another message of this
-// size.
+// The device can lock the memory of a connection and its staging chunks, but not the memory of this message.
 TEST_F(Registration, IsLeftOutIfTheDeviceRefuses) {
   start({.memlock = 8 * bytes});
   exchange(2, 16 * bytes);
@@ -135,7 +134,7 @@ TEST_F(Registration, IsLeftOutIfTheDeviceRefuses) {
   EXPECT_EQ(to().counters().bytes_staged, 16 * bytes);
 }
 
-// One message must not use what is registered for another one, since that may end first.
+// A message must not use the registration of another message, since the other message may end first.
 TEST_F(Registration, IsNotSharedByMessages) {
   start({});
   Send first(bytes, collective(2), 5);
@@ -151,7 +150,7 @@ TEST_F(Registration, IsNotSharedByMessages) {
   EXPECT_EQ(registrations(), 4u);
 }
 
-// Without memory windows, the key of the registration is granted. It ends with the operation.
+// Without memory windows, the rank grants the key of the registration. The key ends with the operation.
 TEST_F(Registration, IsAKeyOfItsOwnWithoutWindows) {
   start({.windows = false});
   Send send(bytes, collective(2), 5);

@@ -18,7 +18,7 @@ TEST(VerbsRetry, APeerThatConnectsAgainIsWelcome) {
   EXPECT_EQ(answer.kind, NoteKind::welcome) << answer.why.failure(0).to_string();
 }
 
-// At the first address, some other program answers, which closes the connection.
+// The test plays programs that answer at the two addresses of rank 1 and close each connection.
 TEST(VerbsRetry, TheNextAddressOfThePeerIsTried) {
   const std::array<Door, 2> doors;
   LoneRank rank({doors[0].address(), doors[1].address()});

@@ -19,7 +19,8 @@ struct GuestTests {
 
 void PrintTo(const GuestTests& tests, std::ostream* to) { *to << tests.program; }
 
-// The tests in the machine count like all others: `./dev test` reads their numbers from this file.
+// `./dev test` also counts the tests that ran in the machine. It reads their numbers from the file that
+// TEST_SUMMARY names.
 void append_summary(const std::string& from) {
   const char* const to = std::getenv("TEST_SUMMARY");
   if (to == nullptr) return;

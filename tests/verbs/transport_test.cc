@@ -1,5 +1,5 @@
-// Tests what the transport does on devices that fail, on ports with the addresses of real clusters, and with
-// little memory; and that it posts and registers no more than it should.
+// Tests the transport on devices that fail, on ports with the addresses of real clusters, and with little
+// memory. Also tests that the transport posts and registers no more than it should.
 #include "transport/verbs/transport.h"
 
 #include <cerrno>
@@ -83,8 +83,8 @@ class Pair {
     EXPECT_EQ(record.traffic.not_ready, 0u);
     EXPECT_EQ(record.traffic.unprepared, 0u) << "memory was registered before ibv_fork_init";
   }
-  // Does `harm` while both ranks wait for a message, and expects that both lose their peer. Returns the
-  // reason that rank 0 is told.
+  // Does `harm` while both ranks wait for a message, and expects that both lose their peer. Returns the error
+  // text of rank 0.
   std::string expect_loss(const std::function<void()>& harm) {
     Recv at_0(8, 1, collective(2)), at_1(8, 0, collective(2));
     (*world)[0].post(at_0);
@@ -229,7 +229,7 @@ struct LargeMessage {
   std::vector<std::unique_ptr<RegisteredMemory>> sent, received;
 };
 
-// The card may still write into the memory, so a cancelled receive ends only once that is over.
+// The card may still write into the memory, so a cancelled receive ends only when the write has ended.
 TEST(VerbsTransport, AReceiveCancelledMidWriteEndsAfterTheWrite) {
   Pair pair;
   LargeMessage message(pair);
@@ -261,7 +261,7 @@ TEST(VerbsTransport, ASendCancelledMidWriteEndsAfterTheWrite) {
   exchange(*pair.world, 3);
 }
 
-// If the peer is gone, the write never ends by itself. Then the queue pair must be ended.
+// If the peer is gone, the write never ends by itself, so the queue pair must be destroyed.
 TEST(VerbsTransport, MessagesMidWriteEndWithTheConnection) {
   Pair pair;
   LargeMessage message(pair);
@@ -272,7 +272,7 @@ TEST(VerbsTransport, MessagesMidWriteEndWithTheConnection) {
   pair.provider.release();
 }
 
-// The table of addresses is that of a container: only the addresses of its own interface can be read.
+// The table of addresses is as in a container, which can read only the addresses of its own interface.
 TEST(VerbsTransport, SkipsAddressesThatCannotBeRead) {
   std::vector<provider::DeviceSettings> devices = two_devices();
   for (provider::DeviceSettings& device : devices) {

@@ -12,7 +12,7 @@ namespace {
 
 Status unusable(const std::string& message) { return Status(Code::unsupported, message); }
 
-// `Values` are the constants of an ABI, as this process uses them.
+// `Values` are the constants of an ABI, with the types that MPI's functions take.
 template <class Raw>
 struct Values {
   Raw comm_world, byte, errors_return;

@@ -43,8 +43,8 @@ std::optional<Address> parse_address(std::string_view text);
 // Returns nothing if the peer has published no valid address.
 std::optional<Address> published_by(const PeerInfo& peer);
 
-// Returns the kinds of addresses that both ports have, best first. It is empty if the two ports cannot be on
-// one network.
+// Returns the kinds of addresses that both ports have, best first. The list is empty if the two ports cannot
+// be on one network.
 std::vector<std::uint8_t> common_kinds(const Fabric& a, const Fabric& b);
 
 // A `RailPair` is a port of this rank together with the port of a peer that it is connected with.
@@ -54,9 +54,9 @@ struct RailPair {
   std::vector<std::uint8_t> kinds;  // the kinds of addresses that both ports have, best first
 };
 
-// Returns which ports of two ranks are connected. Each port of the lower rank, in order, gets the first port
-// of the higher rank that is free and may be on the same network. Both ranks get the same pairs in the same
-// order. `lower` says whether this is the lower rank.
+// Returns the pairs of ports that connect two ranks. Each port of the lower rank, in order, gets the first
+// port of the higher rank that is free and may be on the same network. Both ranks get the same pairs in the
+// same order. `lower` says whether this rank is the lower one.
 std::vector<RailPair> pair_rails(const Address& ours, const Address& theirs, bool lower);
 
 }  // namespace tutti::verbs

@@ -95,7 +95,7 @@ void Bundle::on_written(Lane&, OutgoingFrame& frame) {
   advance();
 }
 
-// Sends what can be sent now. The operations that end meanwhile may send more.
+// Sends what can be sent. An operation that ends meanwhile may call this function again, to send more.
 void Bundle::advance() {
   advance_again_ = true;
   if (advancing_) return;
@@ -109,8 +109,8 @@ void Bundle::advance() {
   advancing_ = false;
 }
 
-// Sends packets again that were sent over a pipe that has broken. The pipe that is used now may have smaller
-// packets. Their size is a multiple of 64 bytes, so headers and elements stay whole.
+// Sends packets again that were sent over a pipe that has broken. The other pipe may have smaller packets.
+// The size of its largest packet is a multiple of 64 bytes, so headers and elements stay whole.
 void Bundle::send_again() {
   while (main() != nullptr && !again_.empty()) {
     Packet& packet = again_.front();
@@ -153,7 +153,7 @@ std::size_t Bundle::writes_over(const Lane& lane) const {
 }
 
 // Returns the lane that has been given the fewest bytes so far, or null if all lanes have enough to do. A
-// lane that is slower than the others has enough to do more often, and so is given less.
+// slower lane has enough to do more often, and so is given less.
 Lane* Bundle::best_lane() const {
   Lane* best = nullptr;
   for (const auto& lane : lanes_) {

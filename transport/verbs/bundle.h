@@ -18,11 +18,11 @@
 namespace tutti::verbs {
 
 // A `Bundle` connects two ranks by several pipes, one for each pair of ports, and takes the place of a single
-// pipe (docs/rdma.md). Packets go over one pipe, and the payloads of large messages over all of them. If a
-// pipe breaks, the others go on, and send again everything that may not have arrived over the broken pipe.
+// pipe (docs/rdma.md). Packets go over one pipe, and the payloads of large messages go over all of them. If a
+// pipe breaks, the other pipes send everything again that may not have arrived over the broken pipe.
 //
-// The events are those of a pipe. `on_pipe_broken` means that the last pipe is broken, or that the peer is to
-// blame.
+// A bundle reports the same events as a pipe. `on_pipe_broken` means that the last pipe is broken, or that
+// the peer has broken the protocol.
 class Bundle final : public LaneEvents, public Timer {
  public:
   // `first` is the index of the pair of ports whose pipe is connected already. `offers` says whether this
@@ -34,12 +34,12 @@ class Bundle final : public LaneEvents, public Timer {
 
   // Does the same as `Pipe::write`. For a remote write, returns `full` or `reading`.
   Pipe::Outcome write(OutgoingFrame& frame);
-  // These do what the functions of `Permits` of these names do. A permit is a registration with all ports,
-  // since a window would belong to a single queue pair.
+  // These two functions implement `Permits`. A permit is a registration with all ports, since a memory window
+  // would belong to a single queue pair.
   Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
                          RemotePlace& place);
   bool revoke(std::uint32_t number);
-  // Handles a note about a rail. Returns false if the peer must not have sent it.
+  // Handles a note about a rail. Returns false if the note breaks the protocol.
   bool on_note(const Note& note);
   // Closes all pipes (`Pipe::close`). No event follows.
   void close();
@@ -50,8 +50,8 @@ class Bundle final : public LaneEvents, public Timer {
   // A `Write` is a frame whose payload is being written, or whose header must still be sent.
   struct Write {
     OutgoingFrame* frame;
-    Lane* lane = nullptr;  // over which the payload is written
-    bool posted = false;   // all of it
+    Lane* lane = nullptr;  // the lane over which the payload is written
+    bool posted = false;   // all of the payload is posted
     bool over = false;     // the payload is in the peer's memory
   };
 
@@ -83,7 +83,7 @@ class Bundle final : public LaneEvents, public Timer {
   void send_again();
   void post_writes();
   void send_headers();
-  // Returns the lane that carries the packets, or null if it is not open now.
+  // Returns the lane that carries the packets, or null if that lane is not open.
   Lane* main() const { return main_ != nullptr && main_->state == Lane::State::open ? main_ : nullptr; }
   Lane* best_lane() const;
   std::size_t writes_over(const Lane& lane) const;
@@ -96,14 +96,14 @@ class Bundle final : public LaneEvents, public Timer {
   const std::vector<RailPair> pairs_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // one for each pair of ports
   Lane* main_ = nullptr;                      // carries the packets, or has carried the last ones
-  std::deque<Packet> again_;                  // go before all other packets
+  std::deque<Packet> again_;                  // packets to send again, before all others
   std::deque<Write> writes_;                  // in the order in which their headers are sent
   std::map<std::uint32_t, std::unique_ptr<RegisteredMemory>> permits_;
   bool blocked_ = false;  // `write` has returned `full`
   bool closed_ = false;
-  bool advancing_ = false;  // whether advance() is on the stack already
+  bool advancing_ = false;  // advance() is on the stack
   bool advance_again_ = false;
-  std::string last_why_;  // of the lane that was left last
+  std::string last_why_;  // why the lane was left that was left last
 };
 
 }  // namespace tutti::verbs

@@ -89,7 +89,7 @@ bool Bundle::accepted(Lane& lane, const End& end) {
   return true;
 }
 
-// Another packet makes sure that a first one that was lost does no harm.
+// Sends another empty packet over each lane that waits for an answer, in case the earlier packet was lost.
 void Bundle::on_timer() {
   for (const auto& lane : lanes_) {
     if (closed_) return;
@@ -106,8 +106,8 @@ void Bundle::on_timer() {
     context_.timers.set(*this, Deadline::after(context_.options.probe_interval));
 }
 
-// The side that has offered the pipe sends an empty packet, and the other side answers it. A packet that is
-// not empty comes from a peer whose note `joined` is still on its way.
+// The side that has offered the pipe sends an empty packet, and the other side answers it. If the packet is
+// not empty, the peer already uses the lane, and its note `joined` is still on its way.
 void Bundle::on_packet(Lane& lane, std::span<const std::byte> bytes) {
   if (lane.state == Lane::State::probing) {
     if (!offers_ && bytes.empty()) return lane.pipe->probe();
@@ -170,8 +170,8 @@ bool Bundle::peer_left(Lane& lane, std::uint32_t taken) {
   return closed_ || settle(lane);
 }
 
-// Destroys this side's queue pair. From then on, no packet and no write of the peer arrives over this rail,
-// and the device reads no memory for it.
+// Destroys this side's queue pair. From then on, no packet and no write of the peer arrives over this lane,
+// and the device reads no memory for the lane.
 void Bundle::leave(Lane& lane, const std::string& why) {
   if (!lane.is_alive()) return;
   if (lane.state == Lane::State::open) {
@@ -187,7 +187,8 @@ void Bundle::leave(Lane& lane, const std::string& why) {
 }
 
 // Returns whether the lane is in use, or may come into use. The side that offers the pipes knows when it has
-// offered all of them. The other side waits: if there is no hope, the link will end.
+// offered all of them. The other side does not know that, so it keeps hoping. If there is no hope, the
+// offering side ends the link.
 bool Bundle::has_hope(const Lane& lane) const {
   if (lane.is_alive()) return true;
   if (lane.was_open) return false;
@@ -199,8 +200,8 @@ void Bundle::end_if_last() {
   events_.on_pipe_broken(Code::peer_lost, last_why_);
 }
 
-// Both sides have left the rail, so nothing arrives over it any more. This sends everything that has not
-// arrived again, over other rails.
+// Both sides have left the lane, so nothing arrives over it any more. This function lets the other lanes send
+// everything again that has not arrived.
 bool Bundle::settle(Lane& lane) {
   if (&lane == main_) {
     std::optional<std::deque<Packet>> packets = lane.pipe->not_taken(*lane.peer_has_taken);

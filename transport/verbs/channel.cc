@@ -93,7 +93,8 @@ void Channel::on_broken(const std::string& why) {
     if (has_frames()) kick();
     return;
   }
-  // The peer may have sent packets that say why it left. They have all arrived, so this handles them first.
+  // The peer may have sent packets that say why it left. They have all arrived, so this function handles them
+  // first.
   if (stage_ == Stage::open) context_.drain();
   if (!over_) pipe_failed(lost(Code::peer_lost, why));
 }
@@ -109,8 +110,8 @@ void Channel::pipe_opened() {
   write();
 }
 
-// Destroying the queue pairs ends all work requests of this rank, and lets no write of the peer arrive any
-// more. So all remote writes are over.
+// When the queue pairs are destroyed, all work requests of this rank end, and no write of the peer can arrive
+// any more. So all remote writes are over.
 void Channel::close_pipe() {
   if (bundle_ != nullptr) bundle_->close();
   close_link();

@@ -60,11 +60,11 @@ class Channel final : public meeting::LinkedChannel<Context, Connector, Link, Li
   bool take_some(std::span<const std::byte>& bytes);
   Status lost(Code code, const std::string& why) const { return blame(code, ": " + why); }
 
-  std::unique_ptr<Bundle>
-      bundle_;           // takes the place of the pipe, once open, if several pairs of ports are used
-  bool offers_ = false;  // whether this side has made the connection
+  // If several pairs of ports are used, the bundle takes the place of the pipe once the channel is open.
+  std::unique_ptr<Bundle> bundle_;
+  bool offers_ = false;             // whether this side has made the connection
   OutgoingFrame* frame_ = nullptr;  // waits for room
-  bool writing_ = false;            // whether write() is on the stack already
+  bool writing_ = false;            // write() is on the stack
 };
 
 }  // namespace tutti::verbs

@@ -102,7 +102,8 @@ void Connector::probe() {
   pipe_->probe();
 }
 
-// The peer handles packets before it answers. So if it keeps answering, packets do not arrive.
+// The peer handles packets before it answers over TCP. So if the peer keeps answering but sends no packet
+// back, packets do not arrive.
 void Connector::checked() {
   ++all_checks_;
   if (++checks_ >= context_.options.most_checks) probe_failed("none arrived, although the peer is awake");

@@ -19,11 +19,11 @@ namespace tutti::verbs {
 using ConnectorEvents = meeting::ConnectorEvents<Link, Pipe>;
 
 // A `Connector` connects a pipe to one peer. Each attempt makes a TCP connection, offers a queue pair over
-// it, and then sends a packet over the queue pair that the peer must answer. An attempt uses one pair of
-// ports, and one kind of address. If packets do not pass, the next attempt uses the next pair or kind.
+// it, and then sends a packet over the queue pair. The peer must answer this packet. An attempt uses one pair
+// of ports, and one kind of address. If packets do not pass, the next attempt uses the next pair or kind.
 //
-// Only a peer that is awake can answer a packet. So a path counts as broken only if the peer has
-// answered over TCP several times in the meantime. The destructor ends the attempts.
+// Only a peer that is awake can answer a packet. So a path is given up early only if the peer has answered
+// over TCP several times in the meantime (`Options::most_checks`). The destructor ends the attempts.
 class Connector final : public meeting::DialerEvents, public LinkEvents, public PipeEvents, public Timer {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
@@ -56,7 +56,7 @@ class Connector final : public meeting::DialerEvents, public LinkEvents, public 
   // A `Path` is one of the ways in which packets may pass.
   struct Path {
     std::size_t pair;   // the index of a pair of ports
-    std::uint8_t kind;  // of the addresses
+    std::uint8_t kind;  // the kind of the addresses (`GidKind`)
   };
   static std::vector<Path> paths_of(const std::vector<RailPair>& pairs);
 

@@ -23,13 +23,13 @@ struct Context : meeting::AddressedContext<Address, published_by> {
   Context(const Options& from, tutti::Transport& self)
       : AddressedContext(security::Service::data, from.credentials), options(from), transport(self) {}
 
-  // Returns which ports of this rank and of that peer are connected. There is none if the peer has published
-  // no valid address.
+  // Returns the pairs of ports by which this rank and that peer are connected. The list is empty if the peer
+  // has published no valid address.
   std::vector<RailPair> pairs_with(int rank) const {
     const auto theirs = published_by(peer(rank));
     return theirs ? pair_rails(address, *theirs, owner->rank() < rank) : std::vector<RailPair>();
   }
-  // Returns the address of that kind of a port of this rank, or null if the port has none.
+  // Returns the address of this kind that a port of this rank has, or null if the port has none.
   const Gid* gid_of(std::size_t rail, std::uint8_t kind) const {
     for (const Gid& gid : rails[rail]->port().gids) {
       if (static_cast<std::uint8_t>(gid.kind) == kind) return &gid;
@@ -50,8 +50,8 @@ struct Context : meeting::AddressedContext<Address, published_by> {
   void drain() {
     for (const auto& rail : rails) rail->drain();
   }
-  // Closes a pipe, and destroys it at the next poll: one of its functions may still be on the stack. `pipe`
-  // may be null.
+  // Closes a pipe, and destroys it only at the next poll, since one of its functions may still be on the
+  // stack. `pipe` may be null.
   void discard(std::unique_ptr<Pipe> pipe) {
     if (pipe == nullptr) return;
     pipe->close();

@@ -28,7 +28,8 @@ std::string examine(const Functions& functions, DevicePort& port, std::optional<
 }
 
 // Appends the usable ports of a device, and adds to `reasons` why other ports cannot be used. Each port gets
-// a `Device` of its own, so that the events of a port are told to that port only.
+// a `Device` of its own, since an event can be read only once from a `Device`, and each port must see all
+// events.
 void append_ports(const Functions& functions, ibv_device* device, const PortFilter& filter,
                   std::optional<int> gid_index, std::vector<DevicePort>& ports, std::string& reasons) {
   DevicePort port;

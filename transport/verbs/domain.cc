@@ -8,7 +8,7 @@
 namespace tutti::verbs {
 namespace {
 
-// Some devices say that they have windows, but only an attempt to make one shows whether that is so.
+// Some devices claim to have windows, but cannot make one. So this function tries to make one.
 bool windows_work(const Functions& functions, ibv_pd* domain) {
   ibv_device_attr limits = {};
   if (functions.query_device(domain->context, &limits) != 0) return false;

@@ -7,7 +7,7 @@
 namespace tutti::verbs {
 
 // A `Domain` is a protection domain of a device: the memory and the queue pairs in it may be used together.
-// Registered memory keeps its domain, and so may outlive the transport.
+// Registered memory keeps its domain alive, and so may outlive the transport.
 class Domain {
  public:
   static Result<std::shared_ptr<Domain>> create(const Functions& functions, std::shared_ptr<Device> device);
@@ -18,7 +18,7 @@ class Domain {
   const Functions& functions() const { return functions_; }
   ibv_pd* raw() const { return domain_; }
   // Returns whether the device has memory windows of type 2. A window lets one peer write into a part of
-  // registered memory, until it is invalidated.
+  // registered memory, until the window is invalidated.
   bool has_windows() const { return has_windows_; }
 
  private:

@@ -11,15 +11,15 @@ namespace tutti::verbs {
 
 using Packet = std::vector<std::byte>;
 
-// `KeptPackets` are copies of the last packets that a pipe has sent. If the pipe breaks, those that the peer
-// has not dealt with are sent again over another pipe. The numbers of packets wrap around, so the ring has a
-// power of two entries.
+// `KeptPackets` are copies of the last packets that a pipe has sent. If the pipe breaks, the packets that the
+// peer has not dealt with are sent again over another pipe. The numbers of packets wrap around, so the ring
+// has a power of two entries.
 class KeptPackets {
  public:
-  // The peer never has more than `most` packets that it has not dealt with.
+  // Makes room for `most` packets. There are never more packets that the peer has not dealt with.
   void resize(std::size_t most) { ring_.resize(std::bit_ceil(most)); }
-  // Keeps a packet that consists of these parts. It takes the place of the packet that was sent `most`
-  // packets earlier, or even longer ago. Does nothing if `resize` was not called.
+  // Keeps a packet that consists of these parts. The packet takes the place of one that was sent at least
+  // `most` packets earlier. Does nothing if `resize` was not called.
   template <class Parts>
   void keep(std::uint32_t number, const Parts& parts) {
     if (ring_.empty()) return;

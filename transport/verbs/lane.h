@@ -42,14 +42,16 @@ class Lane final : public PipeEvents {
   // Returns whether the lane is in use, or may soon be.
   bool is_alive() const { return state == State::offered || state == State::probing || state == State::open; }
 
-  const std::size_t index;  // of the pair of ports
+  const std::size_t index;  // the index of the pair of ports
   State state = State::absent;
   std::unique_ptr<Pipe> pipe;  // unless absent or gone; closed while leaving
   bool was_open = false;
   std::size_t kind = 0;                         // the index in `RailPair::kinds` of the kind to offer
-  Deadline limit = Deadline::never();           // of the probe
-  std::optional<std::uint32_t> peer_has_taken;  // packets of this side; set once the peer has left
-  std::uint64_t given = 0;                      // bytes of payloads so far
+  Deadline limit = Deadline::never();           // when to give up probing
+  std::optional<std::uint32_t> peer_has_taken;  // how many packets; set once the peer has left
+  // The lane has been given this many bytes of payloads. A lane that opens later than others starts with the
+  // largest number of all lanes.
+  std::uint64_t given = 0;
 
  private:
   void on_packet(std::span<const std::byte> bytes) override { events_.on_packet(*this, bytes); }

@@ -8,8 +8,8 @@ namespace tutti::verbs {
 
 // `Functions` is the table of the functions of libibverbs that the transport calls. `ibv_post_send`,
 // `ibv_post_recv`, `ibv_poll_cq` and `ibv_req_notify_cq` are not in it: they are inline, and call what
-// `ibv_context::ops` points to. So whoever provides another table must also fill in those pointers, in the
-// context that `open_device` returns.
+// `ibv_context::ops` points to. So the `open_device` of another table must return a context in which those
+// pointers are filled in.
 struct Functions {
   decltype(&ibv_fork_init) fork_init;
   decltype(&ibv_get_device_list) get_device_list;
@@ -42,7 +42,8 @@ struct Functions {
 };
 
 // Loads libibverbs, once in a process, and returns its functions. They stay valid until the process ends.
-// Fails with `unsupported`, and says why, if there is no libibverbs or if it is too old. Any thread may call.
+// Fails with `unsupported`, and says why, if there is no libibverbs or if it is too old. Any thread may call
+// this function.
 Result<const Functions*> load();
 
 }  // namespace tutti::verbs

@@ -21,8 +21,8 @@ class Link final : public DescriptorHandler {
 
   Status start();
   void set_events(LinkEvents& events) { events_ = &events; }
-  // Sends a note. If it cannot be sent, the link is broken, and the driver will notice that. A link carries a
-  // few notes only, so there is always room for them.
+  // Sends a note. A link carries only a few notes, so there is always room for them. If a note cannot be
+  // sent, the link is broken, and the driver will notice that.
   void send(const Note& note);
 
   void on_ready(std::uint32_t events) override;
@@ -38,8 +38,7 @@ class Link final : public DescriptorHandler {
   Note note_;
 };
 
-// `LinkEvents` is notified about a link on the driving thread. It may destroy the link during any of these
-// calls.
+// `LinkEvents` is notified about a link on the driving thread. Each of these functions may destroy the link.
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;

@@ -64,8 +64,8 @@ class Memory::Registration final : public RegisteredMemory {
   const std::uint64_t number_;
 };
 
-// A `Brief` is memory that is registered for one operation. No other operation may use it, since it ends with
-// its operation.
+// A `Brief` is the registration of memory for one operation. No other operation may use it, since it ends
+// with its own operation.
 class Memory::Brief final : public RegisteredMemory {
  public:
   explicit Brief(std::unique_ptr<Region> of) : region(std::move(of)) {}
@@ -78,7 +78,7 @@ std::unique_ptr<RegisteredMemory> Memory::add_briefly(std::span<const std::byte>
 }
 
 std::unique_ptr<RegisteredMemory> Memory::add_brief(std::span<const std::byte> memory, int access) {
-  // The device does not write into memory that is sent.
+  // The cast does no harm, since the device does not write into memory that is sent.
   const std::span<std::byte> bytes(const_cast<std::byte*>(memory.data()), memory.size());
   auto region = Region::add(domain_, bytes, access);
   if (region.ok()) return std::make_unique<Brief>(*std::move(region));

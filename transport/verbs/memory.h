@@ -15,8 +15,8 @@
 
 namespace tutti::verbs {
 
-// A `Region` is memory that a device may read and write. After the destructor, the device can no longer do
-// that.
+// A `Region` is memory that a device may read and write. Once the destructor has run, the device can no
+// longer access the memory.
 class Region {
  public:
   // Fails with `resource_exhausted`. If the limit of locked memory is the likely cause, the message names
@@ -41,10 +41,10 @@ class Region {
   const int access_;
 };
 
-// A `Memory` is the memory of this rank that is registered with the device for large messages: peers can
-// write into it, and the device reads it when this rank sends. If the device has memory windows, peers can
-// write only into what a window permits. Otherwise they can write only into staging chunks. Any thread may
-// call these functions.
+// A `Memory` is the memory of this rank that is registered with the device for large messages. The device
+// reads it when this rank sends, and peers can write into parts of it. If the device has memory windows,
+// peers can write only into what a window permits. If it has none, they can write only into staging chunks,
+// and into memory that is registered for one receive. Any thread may call these functions.
 class Memory final : public RemoteMemory, public std::enable_shared_from_this<Memory> {
  public:
   // `add_briefly` registers memory of at least `register_from` bytes.
@@ -66,8 +66,8 @@ class Memory final : public RemoteMemory, public std::enable_shared_from_this<Me
   // Finds only memory that peers can write into without a window.
   std::optional<RemotePlace> find(std::span<const std::byte> memory) const override;
   // Returns the region that contains all of `memory`, or null if there is none. If `own` is not null, it is
-  // the registration of an operation (`add_briefly`), whose region is used. The region exists at least as
-  // long as all operations that use the memory.
+  // the registration of an operation (`add_briefly`), and this function returns the region of that
+  // registration. The region exists at least as long as all operations that use the memory.
   const Region* region_of(std::span<const std::byte> memory, const RegisteredMemory* own) const;
 
  private:

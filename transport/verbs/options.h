@@ -24,9 +24,9 @@ struct Options : meeting::ListenPlaces {
   // least 128.
   std::uint32_t slots = 32;
   std::uint32_t slot_bytes = 8192;
-  // A large message's memory that is not registered is registered for the message if it has at least this
-  // many bytes, and is otherwise copied. Without a value, the transport measures from which size on
-  // registering is faster.
+  // If the memory of a large message is not registered and has at least this many bytes, it is registered for
+  // this message. Smaller messages are copied. Without a value, the transport measures from which size on
+  // registering is faster than copying.
   std::optional<std::size_t> register_from = {};
   // For each limit, the smaller of this rank's value and the peer's value applies.
   MessageLimits limits = {};
@@ -34,8 +34,8 @@ struct Options : meeting::ListenPlaces {
   std::chrono::milliseconds handshake_timeout{5000};
   // While no packet has come back over a kind of address, this rank sends another packet after each
   // `probe_interval`, and asks the peer over TCP whether it is awake. The kind is given up once the peer has
-  // answered that `most_checks` times, or after `probe_timeout` if the peer is too slow for that. If the peer
-  // has answered twice as often in total, no further kind is tried.
+  // given `most_checks` answers, or after `probe_timeout` if the peer is too slow for that. If the peer has
+  // answered twice as often in total, no further kind is tried.
   std::chrono::milliseconds probe_interval{250};
   int most_checks = 6;
   std::chrono::milliseconds probe_timeout{15000};

@@ -13,7 +13,7 @@
 namespace tutti::verbs {
 namespace {
 
-// Many requests free nothing when they end. Only one in this many of them reports its completion.
+// Many requests free nothing when they end. At least one in this many requests reports its completion.
 constexpr std::uint64_t signal_every = 16;
 
 ibv_sge piece_of(std::span<const std::byte> bytes, std::uint32_t key) {
@@ -45,8 +45,8 @@ bool Pipe::post(ibv_send_wr& request, const Posted& posted) {
   return true;
 }
 
-// Posts a request whose data are `parts`. They are sent inline if they are small enough; otherwise they are
-// copied into a slot. Returns false if there is no slot.
+// Posts a request whose data are `parts`. Small data are sent inline, and larger data are copied into a slot.
+// Returns false if there is no slot.
 bool Pipe::post_copy(ibv_send_wr& request, const Parts& parts, Posted posted) {
   std::array<ibv_sge, 2> pieces = {};
   request.sg_list = pieces.data();
@@ -207,8 +207,9 @@ void Pipe::broken(Code code, const std::string& why) {
 
 void Pipe::on_queue_error(const std::string& why) { broken(Code::peer_lost, why); }
 
-// A peer that still writes must not be told that its key is wrong. So the queue pair takes no more packets
-// when its windows are destroyed. (Soft-RoCE cannot destroy a queue pair that has windows.)
+// The windows are destroyed first, since Soft-RoCE cannot destroy a queue pair that has windows. Before that,
+// the queue pair enters the error state, in which it takes no more packets. Otherwise a peer that still
+// writes would be told that its key is wrong.
 void Pipe::close() {
   if (queue_pair_ == nullptr) return;
   if (!windows_.empty()) {

@@ -24,19 +24,19 @@
 
 namespace tutti::verbs {
 
-// `PipeEvents` is notified about a pipe, on the driving thread. It may close the pipe during any of these
-// calls, but not destroy it.
+// `PipeEvents` is notified about a pipe, on the driving thread. Each of these functions may close the pipe,
+// but must not destroy it.
 class PipeEvents {
  public:
   virtual ~PipeEvents() = default;
-  // A packet has arrived: the next bytes of the peer's frames. It is empty if the peer has only returned
-  // credit, or wanted to see whether packets arrive.
+  // A packet has arrived, with the next bytes of the peer's frames. The packet is empty if the peer only
+  // returns credit, or tests whether packets arrive.
   virtual void on_packet(std::span<const std::byte> bytes) = 0;
-  // `Pipe::write` may be called again after it has returned `full`.
+  // There may be room again after `Pipe::write` has returned `full`.
   virtual void on_room() = 0;
   // A frame for which `Pipe::write` returned `reading` has left.
   virtual void on_written(OutgoingFrame& frame) = 0;
-  // A permit that was to be given later has been given (`Permits`).
+  // A permit has been given for which the answer was `later` (`Permits`).
   virtual void on_permitted(std::uint32_t permit, const RemotePlace& place) = 0;
   // A permit is over.
   virtual void on_revoked(std::uint32_t permit) = 0;
@@ -48,11 +48,10 @@ struct PipeOptions {
   Settings settings;
   std::uint32_t slots;
   std::uint32_t slot_bytes;
-  std::size_t pair = 0;  // the index of the pair of ports that it connects
-  std::size_t their_rail =
-      0;  // the key to use of a place (`key_of`): one of several if there are several rails
-  std::size_t our_rail = 0;  // the index of this rank's port
-  bool keeps = false;        // whether to keep packets until the peer has dealt with them
+  std::size_t pair = 0;        // the index of the pair of ports that the pipe connects
+  std::size_t their_rail = 0;  // says which key of a place to use (`key_of`); 0 if there is one rail only
+  std::size_t our_rail = 0;    // the index of this rank's port
+  bool keeps = false;          // whether to keep packets until the peer has dealt with them
 };
 
 // A `Pipe` connects two ranks by a queue pair. It sends frames as packets, each at most as large as one of
@@ -63,8 +62,8 @@ struct PipeOptions {
 // may send, and no packet arrives without a receive for it.
 class Pipe final : public QueueUser {
  public:
-  // The device reads at most this many payloads at a time. So a small message waits behind no more than
-  // these.
+  // The device reads at most this many payloads at a time. So a small message waits behind no more payloads
+  // than these.
   static constexpr std::uint32_t most_reading = 4;
 
   enum class Outcome {
@@ -84,7 +83,7 @@ class Pipe final : public QueueUser {
   void set_events(PipeEvents& events) { events_ = &events; }
   // Returns the index of the pair of ports that this pipe connects.
   std::size_t pair() const { return options_.pair; }
-  // Returns the address of this rank that it uses.
+  // Returns the address of this rank that the pipe uses.
   const Gid& gid() const { return gid_; }
   // Returns the peer's end, once connected.
   const End& theirs() const { return theirs_; }
@@ -92,13 +91,14 @@ class Pipe final : public QueueUser {
   End end() const;
   // Connects the queue pair with the peer's. Fails with `unsupported` if this kind of address does not work.
   Status connect(const End& theirs);
-  // Sends an empty packet, so that the peer sees that packets arrive.
+  // Sends an empty packet, if there is room and credit. It shows the peer that packets arrive, and returns
+  // credit.
   void probe() {
     if (credit() > 0 && has_room(1)) send_packet({}, {});
   }
   // Sends as much of the frame as there is room for.
   Outcome write(OutgoingFrame& frame);
-  // These do what the functions of `Permits` of these names do.
+  // These two functions implement `Permits`.
   Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
                          RemotePlace& place);
   bool revoke(std::uint32_t number);
@@ -106,10 +106,11 @@ class Pipe final : public QueueUser {
   // --- for a pipe that is one of several between two ranks ---
 
   // Writes the payload of a frame into memory that the peer has granted, but does not send the header.
-  // Returns `reading` once everything is posted. `on_written` then says that the payload is in the peer's
-  // memory.
+  // Returns `reading` once everything is posted. Then `on_written` is called when the payload is in the
+  // peer's memory.
   Outcome write_payload(OutgoingFrame& frame);
-  // Sends these bytes, which are at most `packet_bytes`. Returns false if there is no room or no credit.
+  // Sends these bytes as one packet. There must be at most `packet_bytes` of them. Returns false if there is
+  // no room or no credit.
   bool send_again(std::span<const std::byte> bytes);
   // Returns the size of the largest packet that this end sends.
   std::uint32_t packet_bytes() const { return packet_bytes_; }
@@ -119,7 +120,7 @@ class Pipe final : public QueueUser {
   // nothing if that number is impossible.
   std::optional<std::deque<Packet>> not_taken(std::uint32_t count);
 
-  // Ends everything. When this returns, the device no longer touches any memory for this pipe, neither for
+  // Ends everything. When `close` returns, the device no longer touches any memory for this pipe, neither for
   // the pipe's own work requests nor for the peer's writes. No event follows. The memory of the last packet
   // stays valid until the pipe is destroyed.
   void close();
@@ -128,10 +129,11 @@ class Pipe final : public QueueUser {
   void on_queue_error(const std::string& why) override;
 
  private:
-  // The number of a receive has this bit, and its other bits are the slot. The number of any other request
-  // does not have it.
+  // The number of a receive request has this bit, and its other bits are the slot. Numbers of other requests
+  // lack this bit.
   static constexpr std::uint64_t receive_bit = std::uint64_t{1} << 63;
-  // One packet is always left for returning credit. Otherwise both sides could wait for credit for ever.
+  // Frames leave this much credit unused, so that a packet that returns credit can always be sent. Otherwise
+  // both sides could wait for credit for ever.
   static constexpr std::uint32_t credit_reserve = 1;
 
   using Parts = std::array<std::span<const std::byte>, 2>;
@@ -202,12 +204,13 @@ class Pipe final : public QueueUser {
   bool full_ = false;          // there was no room for something since the last `on_room`
 
   // These counters wrap around.
-  std::uint32_t sent_ = 0;          // packets
-  std::uint32_t acknowledged_ = 0;  // packets that the peer has dealt with
+  std::uint32_t sent_ = 0;          // packets of this side
+  std::uint32_t acknowledged_ = 0;  // packets of this side that the peer has dealt with
   std::uint32_t taken_ = 0;         // packets of the peer that `on_packet` was called for
   std::uint32_t dealt_with_ = 0;    // packets of the peer whose slots are posted again
-  std::uint32_t told_ = 0;          // what the peer was last told of `dealt_with_`
-  KeptPackets kept_;                // those of this side that the peer has not dealt with, if it keeps them
+  std::uint32_t told_ = 0;          // the value of `dealt_with_` that the peer was last told
+
+  KeptPackets kept_;  // has nothing unless `PipeOptions::keeps` is set
 };
 
 }  // namespace tutti::verbs

@@ -3,7 +3,7 @@
 #include "transport/verbs/pipe.h"
 #include "transport/verbs/rail_memory.h"
 
-// This file has what a pipe does as one of several pipes between two ranks (a `Bundle`).
+// These functions serve a pipe that is one of several pipes between two ranks (a `Bundle`).
 namespace tutti::verbs {
 
 Pipe::Outcome Pipe::write_payload(OutgoingFrame& frame) {
@@ -15,8 +15,8 @@ Pipe::Outcome Pipe::write_payload(OutgoingFrame& frame) {
   return Outcome::reading;
 }
 
-// Posts the writes of a payload, as far as there is room. Only the last of them reports that the payload has
-// been written: the device keeps the order of writes. Returns whether everything is posted.
+// Posts the writes of a payload, as far as there is room. Only the last write reports that the payload has
+// been written, since the device keeps the order of writes. Returns whether everything is posted.
 bool Pipe::post_payload(OutgoingFrame& frame) {
   const std::size_t all = frame.payload.size();
   const RegisteredMemory* const own = part_of(frame.registered, options_.our_rail);

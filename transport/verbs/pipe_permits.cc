@@ -3,7 +3,8 @@
 
 #include "transport/verbs/pipe.h"
 
-// This file lets the peer of a pipe write into memory, and ends that again, by memory windows (docs/rdma.md).
+// This file permits the peer of a pipe to write into memory, and revokes the permits, by memory windows
+// (docs/rdma.md).
 namespace tutti::verbs {
 
 Permits::Answer Pipe::permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
@@ -25,8 +26,8 @@ Permits::Answer Pipe::permit(std::uint32_t number, std::span<std::byte> memory, 
   return Permits::Answer::later;
 }
 
-// Posts the request that binds the window. A packet that is sent later arrives when the window is bound,
-// since the device keeps that order.
+// Posts the request that binds the window. A packet that is sent later arrives only after the window is
+// bound, since the device keeps the order of requests.
 bool Pipe::bind(Windows::Window& window, const Windows::Waiting& wanted, RemotePlace& place) {
   const std::uint32_t key = ibv_inc_rkey(window.raw->rkey);
   const auto address = reinterpret_cast<std::uintptr_t>(wanted.memory.data());

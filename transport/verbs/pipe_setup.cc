@@ -12,18 +12,18 @@
 namespace tutti::verbs {
 namespace {
 
-// The queue pair has room for this many requests that have not ended, beside those that use slots.
+// The send queue has room for this many requests, besides those that use slots and those for windows.
 constexpr std::uint32_t spare_depth = 48;
-// Packets of up to this many bytes are sent inline, if the device can do that: a header, and a small payload.
-// A device that cannot do that is asked for less.
+// Packets of up to this many bytes (a header and a small payload) are sent inline. If the device refuses the
+// first size, it is asked for the next one.
 constexpr std::array<std::uint32_t, 3> inline_sizes = {256, 72, 0};
 constexpr std::uint32_t sequence_mask = 0xffffff;
-// If there is no receive for a packet, the peer sends the packet again after this time. 12 is the code for
+// If there is no receive for a packet, the peer sends the packet again after this time. The code 12 means
 // 0.64 ms.
 constexpr std::uint8_t receiver_not_ready_timer = 12;
 constexpr std::uint8_t retry_for_ever = 7;
 constexpr std::uint8_t hop_limit = 255;
-// Packets have at least this size, and sizes are multiples of it, so that no element is split.
+// The size of the largest packet is a multiple of this number, so that no element is split.
 constexpr std::uint32_t alignment = 64;
 // No peer has more receive slots than this.
 constexpr std::uint32_t most_slots = 65536;

@@ -12,8 +12,8 @@ namespace tutti::verbs {
 
 // A `PortFilter` is the user's choice of devices and ports: a list such as "mlx5_0,mlx5_2:1". An item takes
 // all devices whose names begin with the item's name. If the item also names a port, it takes only that port
-// of them. With a leading =, names must be equal; with a leading ^, all devices but these are taken; ^=
-// combines both.
+// of these devices. If the list begins with =, names must be equal. If it begins with ^, all ports are taken
+// except those in the list. ^= combines both rules.
 class PortFilter {
  public:
   // Takes every port.

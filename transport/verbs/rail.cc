@@ -144,8 +144,8 @@ void Rail::destroy_queue_pair(ibv_qp* queue_pair) {
 bool Rail::poll() { return take() > 0; }
 
 void Rail::drain() {
-  // The completions that have arrived until now are at most as many as the queue has entries. If a batch is
-  // not full, the queue is empty.
+  // At most as many completions have arrived as the queue has entries. If a batch is not full, the queue is
+  // empty.
   for (std::uint64_t left = entries_; left > 0;) {
     const std::size_t taken = take();
     if (taken < batch) return;
@@ -170,7 +170,7 @@ std::size_t Rail::take() {
 bool Rail::arm() {
   if (!in_use()) return false;
   if (!armed_) armed_ = ibv_req_notify_cq(queue_, 0) == 0;
-  // A completion that arrived before the request causes no event, so this polls once more.
+  // A completion that arrived before the request for an event causes none, so this function polls once more.
   return poll();
 }
 
@@ -196,9 +196,9 @@ void Rail::on_event(const ibv_async_event& event) {
 }
 
 // A card sends packets again until its retries are used up, so a short interruption does no harm. A Soft-RoCE
-// device does not: its next request fails. If an earlier request is still unacknowledged then, the kernel
-// (6.1) neither repeats the earlier request nor reports that either request has failed. So the connections
-// must be ended here.
+// device sends nothing again: its next request fails. If an earlier request is still unacknowledged then, the
+// kernel (6.1) neither repeats the earlier request nor reports that either request has failed. So the
+// connections must be ended here.
 void Rail::on_lost_link() {
   log::warn("verbs: ", port_.name, " has lost its link");
   if (port_.is_soft_roce()) fail_all("the device has lost its link");

@@ -19,9 +19,10 @@ class QueueUser {
   virtual void on_queue_error(const std::string& why) = 0;
 };
 
-// A `Rail` is a port with all that its connections share: a protection domain, and a completion queue with
-// the descriptor that reports completions while the driver sleeps. It also watches the device's events. Only
-// the driving thread may call a rail, except for the functions that return constants.
+// A `Rail` is a port of this rank, with all that the connections over the port share: a protection domain,
+// and a completion queue with the descriptor that reports completions while the driver sleeps. It also
+// watches the device's events. Only the driving thread may call a rail. Any thread may call the functions
+// that return constants.
 class Rail {
  public:
   static Result<std::unique_ptr<Rail>> create(const Functions& functions, DevicePort port);
@@ -40,8 +41,8 @@ class Rail {
   void stop();
 
   // Makes a queue pair that uses the completion queue. If that is not possible, returns null and sets
-  // `errno`. `attributes` says what the queue pair must be able to do. On return, it says what the queue pair
-  // is able to do.
+  // `errno`. On entry, `attributes` says what the queue pair must be able to do. On return, it says what the
+  // queue pair can do.
   ibv_qp* create_queue_pair(ibv_qp_init_attr& attributes, QueueUser& user);
   // Destroys a queue pair. From then on, the device touches no memory for the queue pair's work requests, and
   // the user is told of no further completion.
@@ -54,8 +55,8 @@ class Rail {
   // Handles the completions that have arrived until now. This function ends even if more completions keep
   // arriving.
   void drain();
-  // Makes the next completion wake the driver. Returns true if completions had arrived before that; this
-  // function has then handled them.
+  // Makes the next completion wake the driver. If completions have arrived before that, handles a batch of
+  // them and returns true.
   bool arm();
 
  private:
@@ -82,7 +83,7 @@ class Rail {
   std::uint64_t entries_ = 0;  // of the completion queue
   std::uint64_t room_ = 0;     // entries of the completion queue that no queue pair needs yet
   bool armed_ = false;
-  EventLoop* loop_ = nullptr;                      // while it watches
+  EventLoop* loop_ = nullptr;                      // set while the device is watched
   std::unordered_map<std::uint32_t, User> users_;  // by the number of the queue pair
   std::unique_ptr<Completions> completions_;
   std::unique_ptr<Events> events_;

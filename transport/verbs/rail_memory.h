@@ -13,7 +13,8 @@
 namespace tutti::verbs {
 
 // A `RailMemory` is the memory of this rank that is registered with all of its ports. A channel with several
-// rails uses it; a channel with one rail uses the `Memory` of its port. Any thread may call these functions.
+// rails (pairs of ports) uses it. A channel with one rail uses the `Memory` of its port. Any thread may call
+// these functions.
 class RailMemory final : public RemoteMemory {
  public:
   // `domains` has a domain for each port, in the order of the ports, and at most `max_rails` of them.
@@ -42,9 +43,10 @@ class RailMemory final : public RemoteMemory {
   const std::size_t register_from_;
 };
 
-// Returns the key of a place for the port of its owner with that index.
+// Returns the key of a place for one port of the rank that owns the place. `rail` is the index of the port.
 std::uint32_t key_of(const RemotePlace& place, std::size_t rail);
-// Returns the part of a registration for one operation that belongs to that port. `whole` may be null.
+// Returns the part of a registration (for one operation) that belongs to the port with the index `rail`.
+// `whole` may be null.
 const RegisteredMemory* part_of(const RegisteredMemory* whole, std::size_t rail);
 
 }  // namespace tutti::verbs

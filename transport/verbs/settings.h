@@ -18,9 +18,9 @@ struct Settings {
   int retries = 7;
 };
 
-// Returns the settings. Where a TUTTI_IB_* variable is not set, NCCL's variable of the same meaning counts
-// (NCCL_IB_*, from the process's environment). If a number in one of NCCL's variables is out of range, it is
-// ignored, with a warning.
+// Returns the settings. If a TUTTI_IB_* variable is not set, NCCL's variable of the same meaning (NCCL_IB_*)
+// in the process's environment counts. If a number in one of NCCL's variables is out of range, it is ignored,
+// with a warning.
 Settings settings_from(const Config& config);
 
 // Returns whether the user wants NCCL not to use InfiniBand and RoCE (NCCL_IB_DISABLE=1), and names no

@@ -47,8 +47,8 @@ Status Transport::open_ports() {
     if (!loaded.ok()) return loaded.status();
     functions = *loaded;
   }
-  // On kernels before 5.12, a fork would otherwise take pages away from the cards. The call does nothing on
-  // later ones, and it must come before any memory is registered.
+  // `ibv_fork_init` must come before any memory is registered. Without it, a fork takes pages away from the
+  // cards on kernels before 5.12. On later kernels it does nothing.
   if (const int error = functions->fork_init(); error != 0)
     log::info("verbs: a process that forks may lose data, since ibv_fork_init has failed: ",
               error_text(error));
@@ -103,7 +103,7 @@ std::string Transport::facts() const {
   return text;
 }
 
-// Both ranks get the same answer, since the conditions cover the addresses of both.
+// Both ranks get the same answer, since each rank checks the addresses of both.
 Status Transport::can_reach(const PeerInfo& peer) const {
   const auto theirs = published_by(peer);
   if (!theirs) return Status(Code::unreachable, peer.describe() + " has no usable verbs address", peer.rank);
@@ -119,8 +119,8 @@ Status Transport::start(Driver& driver, TransportOwner& owner) {
   const auto pipes = 2 * static_cast<std::uint64_t>(owner.size());
   for (const auto& rail : context_.rails) {
     const Status started = rail->start(context_, pipes * Pipe::most_requests(context_.options.slots));
-    // The port then gives no queue pairs. If no port does, every peer is refused, and the next transport is
-    // used.
+    // A port that has not started gives no queue pairs. If no port gives any, every peer is refused, and the
+    // next transport is used.
     if (!started.ok()) log::warn("verbs: a port cannot be used: ", started.message());
   }
   return listeners_.start(owner.rank());

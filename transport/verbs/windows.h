@@ -29,7 +29,7 @@ class Windows {
   struct Waiting {
     std::uint32_t permit;
     std::span<std::byte> memory;
-    ibv_mr* region;  // contains the memory
+    ibv_mr* region;  // the region that contains the memory
   };
 
   explicit Windows(SharedDomain domain) : domain_(std::move(domain)) {}
@@ -37,7 +37,8 @@ class Windows {
   Windows(const Windows&) = delete;
   Windows& operator=(const Windows&) = delete;
 
-  // Returns a window that is not in use, or null if there is none.
+  // Returns a window that is not in use, and makes one if needed. Returns null if there are `most` windows
+  // already, or the device gives none.
   Window* free();
   // Returns the window of a permit, or null if it has none.
   Window* of(std::uint32_t permit);

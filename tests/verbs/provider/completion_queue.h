@@ -27,12 +27,12 @@ class CompletionQueue : public ibv_cq {
     int receives = 0;
   };
 
-  // Returns false if the queue is full: then the completion is lost, and the queue is of no use any more.
+  // Returns false if the queue is full. In this case the completion is lost.
   bool add(const ibv_wc& completion, const Freed& freed, bool solicited);
   // Takes the oldest completion. Returns false if there is none.
   bool take(ibv_wc& completion, Freed& freed);
-  // Makes the next completion put an event into the channel. With `only_solicited`, only the completion of a
-  // message that was sent as solicited, or of a request that has failed, does so.
+  // Makes the next completion put an event into the channel. If `only_solicited` is true, only the completion
+  // of a solicited message or of a failed request does so.
   void request_event(bool only_solicited);
   // Returns how many events of this queue the program has taken and not yet acknowledged.
   int unacknowledged() const { return unacknowledged_; }

@@ -16,7 +16,7 @@ struct Device : ibv_device {
     settings.name.copy(dev_name, sizeof dev_name - 1);
   }
 
-  // Returns the port with this number, which counts from 1, or null.
+  // Returns the port with this number, or null. The first port has the number 1.
   Port* port(int number) {
     const bool exists = number >= 1 && static_cast<std::size_t>(number) <= settings.ports.size();
     return exists ? &settings.ports[static_cast<std::size_t>(number - 1)] : nullptr;

@@ -37,7 +37,8 @@ ibv_mr* register_memory(ibv_pd* domain, void* address, std::size_t bytes, int ac
   return machine->regions.add(domain, address, bytes, access);
 }
 
-// A card may refuse this while a window is bound to the region, or may leave the window as it is.
+// While a window is bound to a region, a card may refuse to deregister the region, or may leave the window as
+// it is. So the provider records a mistake.
 int deregister_memory(ibv_mr* region) {
   const Locked machine;
   if (machine->regions.any_window_of(*static_cast<Region*>(region))) {

@@ -29,7 +29,8 @@ int modify_pair(ibv_qp* pair, ibv_qp_attr* attributes, int mask) {
   return error;
 }
 
-// Soft-RoCE waits in vain for the windows of a queue pair that is destroyed.
+// When a queue pair that still has windows is destroyed, Soft-RoCE waits for ever. So the provider records a
+// mistake.
 int destroy_pair(ibv_qp* pair) {
   const Locked machine;
   if (machine->regions.any_window_of(pair->qp_num))
@@ -41,7 +42,7 @@ int destroy_pair(ibv_qp* pair) {
   return 0;
 }
 
-// Posts a list of requests, until one fails.
+// Posts the requests of a list, one after the other, until one fails.
 template <class Request>
 int post(ibv_qp* pair, Request* request, Request** bad) {
   const Locked machine;

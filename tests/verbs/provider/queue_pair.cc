@@ -23,7 +23,7 @@ int needed(ibv_qp_state from, ibv_qp_state to) {
   return 0;
 }
 
-// Of a failed completion, only four fields are defined. The others are filled with nonsense.
+// Returns a failed completion. Only four of its fields are defined, so the others are filled with nonsense.
 ibv_wc failed(std::uint64_t id, ibv_wc_status status, std::uint32_t pair) {
   ibv_wc completion;
   std::memset(&completion, 0xa5, sizeof completion);

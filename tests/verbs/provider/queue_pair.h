@@ -19,9 +19,9 @@ struct SendRequest {
   unsigned flags = 0;
   std::uint32_t immediate = 0;  // in network byte order
   std::uint64_t address = 0;    // of a write
-  std::uint32_t key = 0;        // of a write, of a window that is bound or of one that is invalidated
-  ibv_mw* window = nullptr;     // to bind
-  ibv_mw_bind_info part{};      // to which it is bound
+  std::uint32_t key = 0;        // of a write, or of a window that is bound or invalidated
+  ibv_mw* window = nullptr;     // the window to bind
+  ibv_mw_bind_info part{};      // the memory to which the window is bound
   std::vector<ibv_sge> pieces;
   std::vector<std::byte> payload;  // of an inline request
 };
@@ -32,7 +32,7 @@ struct ReceiveRequest {
 };
 
 // A `QueuePair` is a reliable connected queue pair: its states, its queues, and the completions of its
-// requests. It carries out nothing by itself (`wire.h` does).
+// requests. A `Wire` carries out the requests (wire.h).
 class QueuePair : public ibv_qp {
  public:
   QueuePair(ibv_pd& domain, const ibv_qp_init_attr& wanted, std::uint32_t number, Record& record);
@@ -46,16 +46,16 @@ class QueuePair : public ibv_qp {
   CompletionQueue& sends() const { return *static_cast<CompletionQueue*>(send_cq); }
   CompletionQueue& receives() const { return *static_cast<CompletionQueue*>(recv_cq); }
   Port* port() const { return card_of(context).port(attributes_.port_num); }
-  // Returns whether it can take messages from a peer.
+  // Returns whether the queue pair can take messages from a peer.
   bool can_receive() const { return state == IBV_QPS_RTR || state == IBV_QPS_RTS; }
-  // Returns whether it may still reach that state.
+  // Returns whether the queue pair may become able to receive later.
   bool may_receive_later() const { return state == IBV_QPS_RESET || state == IBV_QPS_INIT; }
 
-  // These return the oldest request that has not been carried out, or null.
+  // These two functions return the oldest request that has not been carried out, or null.
   const SendRequest* next_send() const { return to_send_.empty() ? nullptr : &to_send_.front(); }
   const ReceiveRequest* next_receive() const { return to_receive_.empty() ? nullptr : &to_receive_.front(); }
-  // These end the oldest request. After an error the pair is in the error state, and its other requests are
-  // flushed.
+  // These three functions end the oldest request. An error moves the queue pair to the error state, in which
+  // its other requests are flushed.
   void end_send(ibv_wc_status status);
   void end_receive(const ibv_wc& completion, bool solicited);
   void fail_receive(ibv_wc_status status);

@@ -18,7 +18,7 @@ struct Region : ibv_mr {
 };
 
 // A `Window` is a memory window of type 2. It permits the peer of one queue pair to write into a part of a
-// region. Only its last eight bits distinguish a key from the earlier keys of the same window.
+// region. A key differs from the earlier keys of the same window only in its last eight bits.
 struct Window : ibv_mw {
   std::uint32_t pair = 0;          // the number of the queue pair
   const Region* region = nullptr;  // null unless it is bound
@@ -33,7 +33,7 @@ struct Window : ibv_mw {
 };
 
 // `Regions` knows the registered memory and the memory windows of all devices by their keys. No two regions
-// ever have the same key, so a key that is used too late is noticed.
+// ever have the same key, so the use of an old key is noticed.
 class Regions {
  public:
   Region* add(ibv_pd* domain, void* address, std::size_t bytes, int access);
@@ -43,12 +43,13 @@ class Regions {
   void remove(Window* window);
   // Binds a window to a part of a region, and gives it a new key. Returns false if that breaks a rule.
   bool bind(const ibv_mw_bind_info& part, Window& window, std::uint32_t key, const ibv_qp& pair);
-  // Ends what the window with this key permits. Returns false if there is no such window in the domain.
+  // Invalidates the window with this key. Returns false if there is no such window in the domain.
   bool invalidate(std::uint32_t key, const ibv_pd* domain);
-  // These say whether any window is bound to the region, or permits the peer of a queue pair to write.
+  // The first function says whether any window is bound to the region. The second one says whether any window
+  // permits the peer of a queue pair to write.
   bool any_window_of(const Region& region) const;
   bool any_window_of(std::uint32_t pair) const;
-  // These return the region with this key, or null if there is none.
+  // These functions return the region or the window with this key, or null if there is none.
   const Region* local(std::uint32_t key) const { return find(local_, key); }
   const Region* remote(std::uint32_t key) const { return find(remote_, key); }
   Window* window(std::uint32_t key) const;

@@ -15,7 +15,7 @@ struct Gid {
   ibv_gid value{};
   ibv_gid_type type = IBV_GID_TYPE_ROCE_V2;
   std::uint32_t interface = 2;  // the index of the network interface that has the address
-  int error = 0;  // what reading the entry fails with, as in a container that lacks the entry's interface
+  int error = 0;  // the errno with which reading the entry fails, as in some containers; 0 if it can be read
 };
 
 // Makes an entry from an address as people write it: "::ffff:10.7.0.1", "fe80::1".

@@ -32,7 +32,7 @@ bool are_connected(const QueuePair& from, const QueuePair& to) {
          (to.attributes().rq_psn & 0xffffffu) == (from.attributes().sq_psn & 0xffffffu);
 }
 
-// Returns the entry by which the pair sends, or null if the port has none (InfiniBand within a subnet).
+// Returns the GID that the pair sends from, or null if its path needs no GID (InfiniBand within a subnet).
 const Gid* source_of(const QueuePair& pair) {
   const ibv_ah_attr& path = pair.attributes().ah_attr;
   return path.is_global == 0 ? nullptr : &pair.port()->gids[path.grh.sgid_index];
@@ -71,7 +71,7 @@ bool Wire::is_held(const SendRequest& request) const {
          (held_ == Held::invalidations && request.opcode == IBV_WR_LOCAL_INV);
 }
 
-// Carries out the requests of one pair until one has to wait. Returns whether there were any.
+// Carries out the requests of one pair until one has to wait. Returns whether any was carried out.
 bool Wire::advance(QueuePair& from) {
   bool any = false;
   while (from.state == IBV_QPS_RTS) {
@@ -126,8 +126,8 @@ bool Wire::change_window(const QueuePair& from, const SendRequest& request) {
   return regions_.bind(request.part, *static_cast<Window*>(request.window), request.key, from);
 }
 
-// Finds out whether packets of `from` reach their peer. A peer that does not answer yet may do so later: a
-// card sends its packets again for seconds. A peer that is gone will never answer.
+// Finds out whether packets of `from` reach their peer. If the peer is not connected yet, they may reach it
+// later, since a card sends its packets again for seconds. They never reach a peer that is gone.
 Wire::Reach Wire::reach(const QueuePair& from, QueuePair*& to) const {
   to = find(from.attributes().dest_qp_num);
   if (to == nullptr || !card_of(from.context).present || !card_of(to->context).present) return Reach::never;
@@ -155,7 +155,8 @@ Wire::Outcome Wire::wait_for_receive(QueuePair& from) {
   return Outcome::done;
 }
 
-// Returns what the request sends, or nothing if one of its pieces is not in memory that it may read.
+// Returns the payload of the request, or nothing if one of its pieces is not in memory that the queue pair
+// may read.
 std::optional<std::vector<std::byte>> Wire::payload_of(const QueuePair& from,
                                                        const SendRequest& request) const {
   if ((request.flags & IBV_SEND_INLINE) != 0) return request.payload;
@@ -169,7 +170,7 @@ std::optional<std::vector<std::byte>> Wire::payload_of(const QueuePair& from,
   return payload;
 }
 
-// Returns false if the peer's memory must not be written.
+// Writes into the peer's memory. Returns false if the peer does not permit that.
 bool Wire::write(const QueuePair& to, const SendRequest& request,
                  const std::vector<std::byte>& payload) const {
   if ((to.attributes().qp_access_flags & IBV_ACCESS_REMOTE_WRITE) == 0) return false;

@@ -15,8 +15,8 @@
 namespace tutti::provider {
 
 // A `Wire` carries out the send requests of all queue pairs, as the cards and the network between them do.
-// The thread that posts a request also copies its payload. A request that has to wait, since its peer is not
-// ready, is tried again whenever `advance` is called.
+// The thread that calls `advance` copies the payloads. A request whose peer is not ready is tried again
+// whenever `advance` is called.
 class Wire {
  public:
   Wire(Regions& regions, Record& record) : regions_(regions), record_(record) {}
@@ -28,7 +28,7 @@ class Wire {
   // Calls `visit` for every queue pair.
   void each(const std::function<void(QueuePair&)>& visit) const;
 
-  // Carries out all requests that can be.
+  // Carries out all requests that need not wait.
   void advance();
 
   // Held requests are not carried out. Requests that were posted to the same queue pair later wait behind
@@ -40,7 +40,7 @@ class Wire {
   // Makes nothing pass between these two GIDs any more.
   void cut(const ibv_gid& one, const ibv_gid& other) { cuts_.emplace_back(one, other); }
   // Makes the packets of a card vanish once `requests` more of its requests have been carried out. If
-  // `answer_lost`, the last of them fails although it was carried out.
+  // `answer_lost` is true, the last of these requests fails although it was carried out.
   void unplug_after(const Device& card, int requests, bool answer_lost) {
     unplugged_[&card] = {requests, answer_lost};
   }

@@ -1,8 +1,9 @@
 // vm [--devices N] [--mtu N] [--module NAME]... COMMAND...
 //
 // Runs a command in a virtual machine with Soft-RoCE devices, in the same folder and on the same files.
-// Output appears as it is written, and the status is the command's. 125 means that the virtual machine has
-// not run the command, and 77 that the host cannot run a virtual machine; stderr then says why.
+// Output appears as it is written, and the status is the command's. A status of 125 means that the virtual
+// machine has not run the command. 77 means that the host cannot run a virtual machine. In both cases, stderr
+// says why.
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -17,7 +18,7 @@ namespace {
 constexpr int skipped = 77;
 constexpr int failed = 125;
 
-// `Shown` is how much of an output has been printed.
+// A `Shown` prints an output as it grows.
 class Shown {
  public:
   explicit Shown(std::ostream& to) : to_(to) {}

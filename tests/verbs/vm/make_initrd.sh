@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# make_initrd.sh KERNEL FILE MODULE... writes the first files of a virtual machine to FILE: busybox, /init, and the
-# modules with those that they need, in the order in which they are loaded. KERNEL is a folder of unpack_kernel.sh.
+# make_initrd.sh KERNEL FILE MODULE... writes the first files of a virtual machine to FILE: busybox, /init, the modules,
+# and all modules that these need. The file /modules/list has the modules in the order of loading. KERNEL is a folder of
+# unpack_kernel.sh.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 kernel=$1 file=$2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # unpack_kernel.sh FOLDER puts Debian's generic kernel into FOLDER, as `vmlinux` and `lib/modules`. apt fetches the
-# package; nothing is installed. A status of 77 means that this machine has no such kernel; the last line on stderr then
-# says why. (Debian's kernel for clouds has neither Soft-RoCE nor 9p.)
+# package; nothing is installed. A status of 77 means that the kernel cannot be had here. In this case, the last line on
+# stderr says why. (Debian's kernel for clouds has neither Soft-RoCE nor 9p.)
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 folder=$(realpath -m "$1")
@@ -37,7 +37,7 @@ dpkg-deb --fsys-tarfile "${packages[-1]}" |
     './lib/modules/*/kernel/'{crypto,drivers/infiniband,drivers/net,drivers/virtio,fs,lib,net}'/*'
 depmod -b "$folder" "$(ls "$folder/lib/modules")"
 
-# The kernel is decompressed here, since that takes seconds in a virtual machine.
+# The kernel is decompressed here, since a virtual machine would take seconds for it at each start.
 image=$(echo "$folder"/boot/vmlinuz-*)
 start=$(LC_ALL=C grep -abom1 $'\xfd7zXZ' "$image" | awk -F: 'NR == 1 { print $1 }')
 [[ -n $start ]] || give_up "$image is not compressed by xz"

@@ -40,7 +40,7 @@ std::string find_problem() {
   if (std::string(system.machine) != "x86_64") {
     return std::string("no virtual machine: it needs an x86_64 machine, and this is ") + system.machine;
   }
-  // `ip` and the provider of Soft-RoCE run inside the machine, but are files of the host.
+  // `ip` runs inside the machine, but is a file of the host.
   for (const std::string program : {"qemu-system-x86_64", "busybox", "cpio", "dpkg-deb", "xz", "ip"}) {
     if (Process({"sh", "-c", "command -v " + program}).wait() != 0) {
       return "no virtual machine: there is no " + program;
@@ -72,7 +72,7 @@ void make_initrd(const std::string& file, const Words& more_modules) {
   if (process.wait() != 0) throw std::runtime_error(process.report());
 }
 
-// `console` is the file that takes what the kernel writes.
+// Returns the command that starts QEMU. The kernel's messages go into the file `console`.
 Words qemu_command(const std::string& initrd, const std::string& shared, const std::string& console) {
   return {
       "qemu-system-x86_64",

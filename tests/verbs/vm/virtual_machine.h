@@ -16,13 +16,14 @@ struct VirtualMachineOptions {
   int mtu = 4200;  // of the cable between the two; the path MTU of RoCE is 4096 with 4200, and 1024 with 1500
   std::vector<std::string> modules = {};  // further modules of the kernel, for example "sch_netem"
   Process::Environment environment = {};  // variables of the command
-  std::string folder = {};                // where the command runs; if empty, where the test does
+  std::string folder = {};                // the folder to run in; if empty, the test's own folder
 };
 
 // A `VirtualMachine` runs one command on a kernel of its own, which has Soft-RoCE devices, so that RDMA can
 // be tested without hardware. QEMU emulates the processors, so the virtual machine needs no special rights.
-// The command sees the files of the host under the same paths. What it writes is lost with the machine,
-// except in `shared`. The destructor ends the machine, which also dies with the test.
+// The command sees the files of the host under the same paths. All files that the command writes are lost
+// with the machine, except those in `shared`. The destructor ends the machine. The machine also ends if the
+// test's process dies.
 class VirtualMachine {
  public:
   // Returns why the host cannot run a virtual machine, or an empty text if it can. The first call in a build

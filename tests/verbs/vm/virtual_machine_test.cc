@@ -1,4 +1,5 @@
-// Tests the virtual machine in which RDMA is tested: what its command sees, and that none is left behind.
+// Tests the virtual machine in which RDMA is tested: what its command sees, and that no machine is left
+// behind.
 #include "tests/verbs/vm/virtual_machine.h"
 
 #include <chrono>
@@ -112,7 +113,7 @@ TEST_F(VirtualMachineTest, ThatHangsIsEnded) {
   EXPECT_FALSE(runs(qemu));
 }
 
-// A test program that is killed can end nothing itself.
+// A test program that is killed cannot end the machine itself.
 TEST_F(VirtualMachineTest, DiesWithTheTest) {
   Process test({std::string(TUTTI_BIN_DIR) + "/tests/vm", "bash", "-c", "echo $shared; sleep 1000"});
   ASSERT_TRUE(test.wait_for_output("\n", 10min)) << test.report();
