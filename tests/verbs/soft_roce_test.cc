@@ -46,8 +46,11 @@ TEST_P(InVirtualMachine, AllTestsPass) {
 
 INSTANTIATE_TEST_SUITE_P(Cancellation, InVirtualMachine,
                          testing::Values(GuestTests{"verbs_transport", "VerbsAttack.*:VerbsCancellation.*"}));
+// Soft-RoCE does not refuse every write outside of a memory window: in one of about 2,400 runs of
+// MemoryWindow.PermitsNoOtherWrites, it let the write pass (docs/rdma.md).
 INSTANTIATE_TEST_SUITE_P(Verbs, InVirtualMachine,
-                         testing::Values(GuestTests{"verbs_provider", "Behaviour.*:MemoryWindow.*"}));
+                         testing::Values(GuestTests{"verbs_provider",
+                                                    "Behaviour.*:MemoryWindow.*-*.PermitsNoOtherWrites"}));
 INSTANTIATE_TEST_SUITE_P(Channels, InVirtualMachine, testing::Values(GuestTests{"conformance_verbs", "*"}));
 // A world of seven ranks takes long, and shows little that a world of eight ranks does not.
 INSTANTIATE_TEST_SUITE_P(Collectives, InVirtualMachine,
