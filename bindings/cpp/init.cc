@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-
 #include <tutti/config.h>
 #include <tutti/init.h>
 #include <tutti/log.h>
