@@ -23,10 +23,12 @@ std::optional<bool> StreamReceiver::grant_in_place(Incoming& message) {
   if (permits_ == nullptr) {
     const auto place = remote_->find(memory);
     if (!place) return std::nullopt;
-    message.granted.emplace().in_place = true;
+    message.granted = Granted{};
+    message.granted->in_place = true;
     return grant_whole(message, *place);
   }
-  message.granted.emplace().in_place = true;
+  message.granted = Granted{};
+  message.granted->in_place = true;
   RemotePlace place;
   Permits::Answer answer = permits_->permit(message.place, memory, nullptr, place);
   if (answer == Permits::Answer::never) {
@@ -59,7 +61,7 @@ bool StreamReceiver::grant_chunks(Incoming& message) {
   const std::uint64_t bytes = message.header.bytes;
   std::byte* chunk = staging_.take(*remote_, permits_);
   if (chunk == nullptr) return sender_.control(FrameType::clear, message.id);
-  message.granted.emplace();
+  message.granted = Granted{};
   bool room = true;
   while (room && chunk != nullptr) {
     room = grant_chunk(message, chunk);
