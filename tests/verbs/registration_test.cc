@@ -26,7 +26,7 @@ using conformance::World;
 using provider::Provider;
 using provider::Record;
 
-constexpr std::size_t bytes = 1 << 20;
+constexpr std::size_t large = 1 << 20;
 constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
 
 // Rank r uses the device "fake<r>".
@@ -97,50 +97,50 @@ class Registration : public testing::Test {
 TEST_F(Registration, LastsAsLongAsTheOperation) {
   start({});
   for (std::uint64_t sequence = 2; sequence < 12; ++sequence) {
-    ASSERT_NO_FATAL_FAILURE(exchange(sequence, bytes));
+    ASSERT_NO_FATAL_FAILURE(exchange(sequence, large));
     EXPECT_EQ(provider_->record().counts.regions, before_.counts.regions) << "memory is still registered";
   }
   EXPECT_EQ(registrations(), 20u);
-  EXPECT_EQ(to().counters().bytes_in_place, 10 * bytes);
+  EXPECT_EQ(to().counters().bytes_in_place, 10 * large);
   EXPECT_EQ(to().counters().bytes_staged, 0u);
 }
 
 TEST_F(Registration, DoesNotHappenForSmallerMessages) {
-  start({.from = bytes + 1});
-  exchange(2, bytes);
+  start({.from = large + 1});
+  exchange(2, large);
   EXPECT_EQ(to().counters().bytes_in_place, 0u);
-  EXPECT_EQ(to().counters().bytes_staged, bytes);
+  EXPECT_EQ(to().counters().bytes_staged, large);
   EXPECT_EQ(registrations(), 1u) << "only the staging chunks are registered";
 }
 
 TEST_F(Registration, DoesNotHappenIfTheProgramHasRegistered) {
   start({});
-  Send send(bytes, collective(2), 5);
-  Recv recv(bytes, 0, collective(2));
+  Send send(large, collective(2), 5);
+  Recv recv(large, 0, collective(2));
   const auto sent = from().mesh.add_memory(send.memory).take();
   const auto received = to().mesh.add_memory(recv.memory).take();
   to().post(recv);
   from().post(1, send);
   ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
-  EXPECT_EQ(to().counters().bytes_in_place, bytes);
+  EXPECT_EQ(to().counters().bytes_in_place, large);
   EXPECT_EQ(registrations(), 2u);
 }
 
 // The device can lock the memory of a connection and its staging chunks, but not the memory of this message.
 TEST_F(Registration, IsLeftOutIfTheDeviceRefuses) {
-  start({.memlock = 8 * bytes});
-  exchange(2, 16 * bytes);
+  start({.memlock = 8 * large});
+  exchange(2, 16 * large);
   EXPECT_EQ(to().counters().bytes_in_place, 0u);
-  EXPECT_EQ(to().counters().bytes_staged, 16 * bytes);
+  EXPECT_EQ(to().counters().bytes_staged, 16 * large);
 }
 
 // A message must not use the registration of another message, since the other message may end first.
 TEST_F(Registration, IsNotSharedByMessages) {
   start({});
-  Send first(bytes, collective(2), 5);
-  Send second(bytes, collective(3), 5);
+  Send first(large, collective(2), 5);
+  Send second(large, collective(3), 5);
   second.data = first.memory.data();
-  Recv to_first(bytes, 0, collective(2)), to_second(bytes, 0, collective(3));
+  Recv to_first(large, 0, collective(2)), to_second(large, 0, collective(3));
   to().post(to_first);
   to().post(to_second);
   from().post(1, first);
@@ -153,12 +153,12 @@ TEST_F(Registration, IsNotSharedByMessages) {
 // Without memory windows, the rank grants the key of the registration. The key ends with the operation.
 TEST_F(Registration, IsAKeyOfItsOwnWithoutWindows) {
   start({.windows = false});
-  Send send(bytes, collective(2), 5);
-  Recv recv(bytes, 0, collective(2));
+  Send send(large, collective(2), 5);
+  Recv recv(large, 0, collective(2));
   to().post(recv);
   from().post(1, send);
   ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
-  EXPECT_EQ(to().counters().bytes_in_place, bytes);
+  EXPECT_EQ(to().counters().bytes_in_place, large);
   std::ranges::fill(recv.memory, std::byte{0xee});
   const std::vector<std::byte> then = recv.memory;
   const provider::Write write = provider_->record().last_write;
