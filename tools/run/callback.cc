@@ -99,11 +99,6 @@ Status Callback::expect(std::uint32_t host, std::string_view secret) {
   return {};
 }
 
-void Callback::forget(std::uint32_t host) {
-  expected_.erase(host);
-  std::erase_if(arrivals_, [&](const Arrival& arrival) { return arrival.host == host; });
-}
-
 std::size_t Callback::hello_bytes() const { return CallHello().size(); }
 
 bool Callback::begins_like_hello(std::span<const std::byte> bytes) const {

@@ -50,8 +50,6 @@ class Callback final : private meeting::Port, private Timer {
   // Sets the secret that an agent of the host must prove. It replaces the host's earlier secret.
   // The call has no effect if an agent of the host has already been accepted.
   Status expect(std::uint32_t host, std::string_view secret);
-  // Stops accepting agents of the host until `expect` is called for this host again.
-  void forget(std::uint32_t host);
 
  private:
   // An `Arrival` is an accepted connection that the owner has not been told of.
