@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 ON_HOST = Path(__file__).resolve().parent / "on_host.sh"
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 END_S = 60  # seconds in which the processes of a host must end after SIGKILL
 
 
@@ -34,10 +35,27 @@ def _identity(path):
     return found.st_dev, found.st_ino
 
 
+def _set_autogroup(value):
+    """Says whether Linux schedules each session as a unit ("1" or "0"), and returns what it did before.
+    Returns None if that is unknown or cannot be changed."""
+    try:
+        before = AUTOGROUP.read_text().strip()
+        AUTOGROUP.write_text(value)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        print(f"bench: {error}; the times of ranks that share cores may vary more", file=sys.stderr)
+        return None
+    return before
+
+
 class NetworkHosts:
     """Makes network namespaces that act as hosts, which only root can do. The bridge is in another
-    namespace, so nothing outside of these namespaces changes. Use this class in a `with` statement,
-    which removes the namespaces at the end."""
+    namespace. Use this class in a `with` statement, which removes the namespaces at the end.
+
+    While the hosts exist, Linux does not schedule each session as a unit (`sched_autogroup_enabled`).
+    Each launcher makes a session for each host. A rank that yields the processor would then give way
+    to ranks of its own host only, although the hosts share the cores, as real hosts never do."""
 
     def __init__(self, count):
         self.count = count
@@ -46,16 +64,24 @@ class NetworkHosts:
     def __enter__(self):
         # A bench that is ended by a signal must remove its hosts, too.
         self.earlier_handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        self.earlier_autogroup = _set_autogroup("0")
         try:
             self._make()
         except BaseException:
-            self._remove()
+            self._end()
             raise
         return self
 
     def __exit__(self, *_):
-        self._remove()
+        self._end()
         signal.signal(signal.SIGTERM, self.earlier_handler)
+
+    def _end(self):
+        try:
+            self._remove()
+        finally:
+            if self.earlier_autogroup is not None:
+                _set_autogroup(self.earlier_autogroup)
 
     def address(self, host):
         return f"10.204.0.{host + 1}"
