@@ -36,6 +36,26 @@ TEST(VerbsRetry, TheNextAddressOfThePeerIsTried) {
   rank.node().mesh.shutdown(Deadline::after(std::chrono::seconds(0)));
 }
 
+// The test plays rank 1, which has connected to rank 0, and refuses the connection of rank 0. The refusal
+// arrives first. So rank 0 goes over to tcp, and its channel of verbs still exists when it reads the hello.
+TEST(VerbsRetry, ARankThatHasGoneOverToTcpSaysSo) {
+  const Door door;
+  LoneRank rank({door.address()}, true);
+  RawPeer peer(rank.address());
+  conformance::Send send(8, conformance::collective(1), 0);
+  rank.node().post(1, send);
+  const Descriptor guest = door.let_in();
+  rank.node().drive([&] {
+    Door::refuse(guest, Status(Code::unsupported, "no address of that kind"));
+    peer.say(rank.hello());
+  });
+  const Note answer = peer.hear();
+  EXPECT_EQ(answer.kind, NoteKind::refused);
+  EXPECT_EQ(answer.why.failure(0).code(), Code::unreachable) << answer.why.failure(0).to_string();
+  EXPECT_THAT(answer.why.failure(0).message(), HasSubstr("does not use verbs"));
+  rank.node().mesh.shutdown(Deadline::after(std::chrono::seconds(0)));
+}
+
 // Rank 1 has a token, and rank 0 has none.
 class TokenOfRank1 final : public conformance::TransportFixture {
  public:
