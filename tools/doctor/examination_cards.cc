@@ -25,7 +25,8 @@ std::vector<Examination::CardPair> Examination::card_pairs(const Round& round) c
   std::vector<CardPair> pairs;
   for (const auto& [one, other] : round) {
     const std::string address = reached_address(one, other);
-    if (has_cards(one) && has_cards(other) && !address.empty()) pairs.push_back({one, other, {.address = address}});
+    if (has_cards(one) && has_cards(other) && !address.empty())
+      pairs.push_back({one, other, {.address = address}});
   }
   return pairs;
 }

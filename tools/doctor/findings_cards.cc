@@ -16,8 +16,8 @@ void add_unused(const Examined& examined, std::vector<Finding>& findings) {
   for (const ExaminedHost& host : examined.hosts) {
     if (!host.facts || host.facts->no_cards.empty()) continue;
     if (std::ranges::none_of(host.facts->rdma, &RdmaPort::active)) continue;
-    findings.push_back({.what = "ranks on " + host.name + " would not use its RDMA devices: " +
-                                printable(host.facts->no_cards),
+    findings.push_back({.what = "ranks on " + host.name +
+                                " would not use its RDMA devices: " + printable(host.facts->no_cards),
                         .is_problem = false});
   }
 }
@@ -43,8 +43,8 @@ std::vector<Finding> find_in_cards(const Examined& examined) {
         failed == 1 ? "" : ", nor between those of " + std::to_string(failed - 1) + " more pairs of hosts";
     findings.push_back({.what = "no messages pass between the RDMA devices of " +
                                 cards_of(examined.hosts[first->one]) + " and " +
-                                cards_of(examined.hosts[first->other]) + more + ", so ranks would use TCP: " +
-                                printable(first->failure),
+                                cards_of(examined.hosts[first->other]) + more +
+                                ", so ranks would use TCP: " + printable(first->failure),
                         .mend = "TUTTI_IB_HCA=NAME with devices that are on one network; "
                                 "TUTTI_TRANSPORTS=shm,tcp to use none"});
   }
