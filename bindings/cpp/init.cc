@@ -110,8 +110,8 @@ Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nano
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
 }
 
-// Returns the URL by which the ranks meet through MPI, or nothing if they meet elsewhere. If both URLs name a
-// place, the program's own counts. (If the places differ, `discover` reports that.)
+// Returns the URL by which the ranks meet through MPI, or nothing if they meet elsewhere. If the program and
+// TUTTI_INIT_METHOD both name a place, the program's URL counts. (`discover` reports places that differ.)
 std::optional<InitUrl> mpi_url(const InitOptions& given, const Config& config) {
   for (const std::string& text : {given.url, config.init_method}) {
     const Result<InitUrl> url = parse_url(text);
