@@ -238,7 +238,7 @@ void agree_with_others(const std::shared_ptr<World>& world, const Config& config
   world->part_of = Composite::none;
 }
 
-// Makes the communicator that `init` returns. All ranks must already have agreed on their settings.
+// Makes the communicator that `init` returns. The ranks must already have agreed on the costs of messages.
 Communicator open_world(const std::shared_ptr<World>& world, const Config& config, Deadline deadline) {
   world->default_timeout = config.timeout;
   world->window_bytes = config.shm_window;
