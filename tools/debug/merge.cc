@@ -202,8 +202,8 @@ void Merge::name_a_circle() {
 }
 
 // Names the ranks that have no dump and for which no rank is known to wait. Other ranks may still
-// wait for them, because the members of a failed communicator no longer know for which ranks they
-// waited.
+// wait for them, because the members of a failed communicator no longer know which ranks they
+// waited for.
 void Merge::name_the_missing() {
   std::set<int> named;
   for (const Wait& wait : waits_) named.insert(wait.to);
