@@ -65,7 +65,7 @@ TEST(VerbsMember, ThatOffersAnUnknownKindOfAddressIsToldSo) {
   EXPECT_EQ(RawPeer(rank.address()).ask(rank.hello()).kind, NoteKind::welcome);
 }
 
-// A `VerbsTalker` plays rank 1, with a queue pair that is connected with rank 0. It has sent one message.
+// A `VerbsTalker` plays rank 1, with a queue pair that is connected to rank 0. It has sent one message.
 class VerbsTalker : public testing::Test {
  protected:
   VerbsTalker() : end_(provider::Provider::functions(), "fake1"), peer_(rank_.address()) {
