@@ -11,7 +11,7 @@
 
 namespace tutti::cuda {
 
-// A `Device` is a device of CUDA and holds its primary context, which the CUDA runtime and PyTorch use, too.
+// A `Device` is a CUDA device and holds its primary context, which the CUDA runtime and PyTorch use, too.
 // Any thread may call it. All handles below must be destroyed before their device.
 class Device {
  public:
