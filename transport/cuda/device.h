@@ -11,7 +11,7 @@
 
 namespace tutti::cuda {
 
-// A `Device` is a device of CUDA and holds its primary context, which the CUDA runtime and PyTorch use, too.
+// A `Device` is a CUDA device and holds its primary context, which the CUDA runtime and PyTorch use, too.
 // Any thread may call it. All handles below must be destroyed before their device.
 class Device {
  public:
@@ -30,7 +30,7 @@ class Device {
   // Returns the device's address on the host's bus, such as "0000:3b:00.0". It is equal in all processes and
   // containers of the host. The instances of a device (MIG) have the same address.
   Result<std::string> bus_address() const;
-  // Returns ok if the stream is one of this device, and otherwise `invalid_argument`. The default stream
+  // Returns ok if the stream belongs to this device, and otherwise `invalid_argument`. The default stream
   // belongs to whichever device is current, so this device must be `Current`.
   Status check_stream(StreamHandle stream) const;
 
@@ -82,7 +82,7 @@ class Stream {
 };
 
 // Returns ok if the stream is not being captured into a graph, and otherwise `unsupported`. For the default
-// stream, the result is `unsupported` also if another stream is being captured. The capture remains valid.
+// stream, the result is also `unsupported` if another stream is being captured. The capture remains valid.
 // Returns `invalid_argument` if there is no such stream. The stream's device must be `Current`.
 //
 // tutti cannot follow a captured stream. If a stream of tutti waited for an event of a captured stream,
