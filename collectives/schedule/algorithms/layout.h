@@ -91,8 +91,8 @@ class Alternation {
  public:
   Alternation(ScheduleBuilder& builder, const Problem& problem, int stages);
   const Slice& current() const { return current_; }
-  // Returns the slice that the next stage must write. After it has emitted the steps of that stage, the
-  // algorithm must call `advance`.
+  // Returns the slice that the next stage must write. The algorithm must call `advance` after it has emitted
+  // the steps of that stage.
   const Slice& next() const { return next_; }
   void advance();
 
