@@ -20,8 +20,8 @@ using conformance::Recv;
 using conformance::Send;
 using conformance::World;
 
-// `Spy` is the library under test. It also remembers the last remote write, so that it can write once more with
-// the same key.
+// `Spy` is the library under test. It also remembers the last remote write, so that it can write once more
+// with the same key.
 class Spy {
  public:
   Spy() : functions_(library_.functions()) {
