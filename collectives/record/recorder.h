@@ -23,7 +23,7 @@ namespace tutti {
 class JsonWriter;
 class Mesh;
 
-// `Recorded` is the flight recorder's view of a communicator. Any thread may call, except where noted.
+// `Recorded` is the flight recorder's view of a communicator. Any thread may use it, except where noted.
 class Recorded {
  public:
   // A `Waiting` is an operation in flight: its number in `collectives` or `transfers`, and the world ranks
