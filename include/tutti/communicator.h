@@ -142,9 +142,9 @@ class TUTTI_API Registration {
 // carries out. This first collective therefore blocks until all ranks have called it. Inside a
 // `then` callback, this first collective fails with `invalid_argument`.
 //
-// Thread rule: any thread may call any function. But threads that issue collectives on one communicator must synchronize,
-// since all ranks must issue these collectives in the same order. `split`, `allocate` and `shrink` are
-// collectives in this sense. `send` and `recv` match by tag and may be issued concurrently.
+// Thread rule: any thread may call any function. But threads that issue collectives on one communicator must
+// synchronize, since all ranks must issue these collectives in the same order. `split`, `allocate` and
+// `shrink` are collectives in this sense. `send` and `recv` match by tag and may be issued concurrently.
 class TUTTI_API Communicator {
  public:
   // Makes an empty communicator. A communicator that was moved from is empty, too. Every call on an empty
