@@ -24,9 +24,9 @@ class Journal {
   // --- any thread ---
 
   std::uint64_t number_collective() { return next_collective_.fetch_add(1, std::memory_order_relaxed); }
-  // Numbers a collective like `number_collective`, but without the cost of an atomic increment. Only the
-  // driving thread may call it. The increment need not be atomic, since a program that issues from several
-  // threads must order its calls anyway.
+  // Does the same as `number_collective`, without the cost of an atomic increment. Only the driving thread
+  // may call it. The increment need not be atomic, since a program that issues from several threads must
+  // order its calls anyway.
   std::uint64_t number_collective_at_once() {
     const std::uint64_t number = next_collective_.load(std::memory_order_relaxed);
     next_collective_.store(number + 1, std::memory_order_relaxed);

@@ -107,7 +107,7 @@ class Recorder {
   std::map<const Recorded*, bool> groups_;  // the value says whether a file contains the communicator
   std::mutex asking_;                       // one question at a time
   Question question_;
-  bool asked_ = false;  // a question has not been answered yet
+  bool asked_ = false;  // true while a question has not been answered
   Waiting answer_;
   std::condition_variable answered_;
 };

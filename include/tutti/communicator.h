@@ -271,8 +271,8 @@ class TUTTI_API Communicator {
   // Also registers it with the libraries that carry out whole collectives. Transports that can write into a
   // peer's memory then write large messages straight into receive buffers in this memory, without copies. For
   // other transports this changes nothing. The memory must not be freed before the result is destroyed. Only
-  // this rank is involved. The call may take a while. It throws `Error` (resource_exhausted) if the system does
-  // not let the process register more memory.
+  // this rank is involved. The call may take a while. It throws `Error` (resource_exhausted) if the system
+  // does not let the process register more memory.
   Registration register_memory(std::span<std::byte> memory);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can
