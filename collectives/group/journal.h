@@ -46,7 +46,7 @@ class Journal {
   // --- driving ---
 
   std::uint64_t number_transfer() { return next_transfer_++; }
-  // Returns the time now if operation `number` is to be timed; otherwise 0. Without a trace, only some of the
+  // Returns the time now, or 0 if operation `number` is not timed. Without a trace, only some of the
   // operations that complete at once are timed.
   History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
   void begin(Operation& operation);
