@@ -26,7 +26,7 @@ std::size_t room_of(const ReceiveRequest& receive) {
   return room;
 }
 
-// Returns whether two connected pairs agree on where packets go and how they are numbered.
+// Returns whether `to` is connected to `from`, and expects the packet number with which `from` begins.
 bool are_connected(const QueuePair& from, const QueuePair& to) {
   return to.attributes().dest_qp_num == from.qp_num &&
          (to.attributes().rq_psn & 0xffffffu) == (from.attributes().sq_psn & 0xffffffu);
