@@ -57,7 +57,7 @@ class Blocks {
 class Segments {
  public:
   // Cuts slices of at most `largest` elements into units of tuning.segment_bytes. A rank handles `passes`
-  // such slices. For long vectors the units are larger, so that a schedule has at most about 4,096 steps.
+  // such slices. For long vectors the units are larger, so that there are at most 4,096 units in total.
   Segments(const Problem& problem, const Tuning& tuning, std::uint64_t largest, std::uint64_t passes = 1);
 
   std::uint64_t unit() const { return unit_; }
