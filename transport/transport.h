@@ -62,7 +62,7 @@ class Transport {
   virtual void cancel_share(ShareRequest&, const Status&) {}
   // Registers a region of this rank's memory. Peers can then write large messages straight into receives
   // whose memory is in that region (docs/seams/grants.md). Returns null if this transport has no use for
-  // registered memory. Any thread may call it, and it may take long.
+  // the region. Any thread may call it, and it may take long.
   virtual Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte>) {
     return std::unique_ptr<RegisteredMemory>();
   }

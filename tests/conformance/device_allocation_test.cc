@@ -384,6 +384,28 @@ TEST_F(NcclRegions, ARegionIsRegisteredOnlyWithCommunicatorsOfItsDevice) {
   });
 }
 
+// A transport that writes into registered memory has no use for memory of a device, and a card of verbs cannot
+// even lock it. NCCL gets the region all the same.
+TEST_F(NcclRegions, ARegionIsRegisteredWhateverTransportTheRanksUse) {
+  for (const std::string& transport : writing_transports()) {
+    ClusterOptions world = options();
+    world.transport = transport;
+    Cluster ranks(2, world);
+    std::barrier together(2);
+    const int before = fake_nccl().registrations;
+    ranks.run([&](Communicator& comm) {
+      const DeviceArray<float> data(comm.rank(), std::vector<float>(3, 1));
+      const Buffer buffer = data.buffer();
+      const Registration registration =
+          comm.register_memory(std::span(static_cast<std::byte*>(buffer.data), buffer.bytes()));
+      EXPECT_TRUE(sum_on_device(comm, data).ok()) << transport;
+      together.arrive_and_wait();
+      EXPECT_EQ(fake_nccl().registrations, before + 2) << transport;
+      together.arrive_and_wait();
+    });
+  }
+}
+
 // The fake NCCL refuses a region that overlaps another region, so the old region must be deregistered first.
 TEST_F(NcclRegions, ARegionTakesThePlaceOfOneThatIsRemovedWhileNcclIsBusy) {
   fake_nccl().launch_queries = 10'000;

@@ -1,9 +1,10 @@
-// Tests what a rank does if its peer breaks the protocol. The test plays the peer, rank 1.
+// Tests what a rank does if its peer breaks the protocol, or leaves. The test plays the peer, rank 1.
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -150,6 +151,36 @@ TEST_F(VerbsTalker, WhoSendsSomethingElseThanNotesIsLost) {
   Note note = rank_.hello();
   ++note.magic;
   EXPECT_THAT(status_after([&] { peer_.say(note); }).message(), HasSubstr("it broke the protocol"));
+}
+
+// `BetweenLooks` runs a function once, after the transport has looked for packets and before the driver looks
+// for the end of a link. It lets a few passes of the driver go by first, since a pass in which something
+// happens does not look for the ends of links.
+struct BetweenLooks final : Pollable {
+  explicit BetweenLooks(std::function<void()> what) : run(std::move(what)) {}
+  bool poll() override {
+    if (++polls == 4) run();
+    return false;
+  }
+  const std::function<void()> run;
+  int polls = 0;
+};
+
+// The end of the link is seen before the last packet is.
+TEST_F(VerbsTalker, WhoLeavesIsHeardToTheEnd) {
+  rank_.library().hold();
+  say_frame(Send(8, collective(2), 2));
+  rank_.node().post(recv_);
+  BetweenLooks leave([&] {
+    peer_.hang_up();
+    rank_.library().release();
+  });
+  Driver& driver = rank_.node().driver;
+  rank_.node().drive([&] { driver.add(leave); });
+  for (int i = 0; i < 100; ++i) driver.progress();
+  EXPECT_TRUE(recv_.wait().ok()) << recv_.status.to_string();
+  EXPECT_TRUE(recv_.holds(2));
+  rank_.node().drive([&] { driver.remove(leave); });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <sys/time.h>
 
 #include "transport/meeting/socket.h"
+#include "transport/tcp/factory.h"
 #include "transport/verbs/factory.h"
 #include "transport/verbs/gid.h"
 
@@ -52,15 +53,25 @@ bool Door::is_knocked() const {
   return poll(&waits, 1, 0) == 1;
 }
 
-bool Door::turn_away() const {
+Descriptor Door::let_in() const {
   pollfd waits{socket_.get(), POLLIN, 0};
-  if (poll(&waits, 1, 60'000) != 1) return false;
-  const Descriptor guest(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (poll(&waits, 1, 60'000) != 1) return {};
+  Descriptor guest(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   Note hello;
-  return recv(guest.get(), &hello, sizeof hello, MSG_WAITALL) == static_cast<ssize_t>(sizeof hello);
+  const bool complete =
+      recv(guest.get(), &hello, sizeof hello, MSG_WAITALL) == static_cast<ssize_t>(sizeof hello);
+  return complete ? std::move(guest) : Descriptor();
 }
 
-LoneRank::LoneRank(const meeting::Endpoints& endpoints)
+bool Door::turn_away() const { return static_cast<bool>(let_in()); }
+
+void Door::refuse(const Descriptor& guest, const Status& why) {
+  Note note;
+  note.why.set(why);
+  EXPECT_EQ(send(guest.get(), &note, sizeof note, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof note));
+}
+
+LoneRank::LoneRank(const meeting::Endpoints& endpoints, bool has_tcp)
     : library_(
           {provider::ethernet_device("fake0", "10.0.0.1"), provider::ethernet_device("fake1", "10.0.0.2")}) {
   std::vector<PeerInfo> peers;
@@ -73,10 +84,14 @@ LoneRank::LoneRank(const meeting::Endpoints& endpoints)
     if (rank == 1 && !endpoints.empty()) address.endpoints = endpoints;
     peers.push_back({rank, "host", 1000 + rank, "boot", 1, {{"verbs", format(address)}}});
     addresses_.push_back(std::move(address));
+    if (!has_tcp) continue;
+    transports_of_tcp_.push_back(tcp::create({}).take());
+    peers.back().addresses["tcp"] = transports_of_tcp_.back()->address();
   }
   MeshOptions mesh;
   mesh.peers = peers;
   mesh.transports.push_back(std::move(transports_.front()));
+  if (has_tcp) mesh.transports.push_back(std::move(transports_of_tcp_.front()));
   node_ = std::make_unique<conformance::Node>(std::move(mesh), true);
 }
 

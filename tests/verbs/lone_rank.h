@@ -22,6 +22,7 @@ class RawPeer {
   Note ask(const Note& note);
   // Returns whether the rank closes the connection without sending anything more.
   bool is_closed();
+  void hang_up() { socket_.reset(); }
 
  private:
   Descriptor socket_;
@@ -36,6 +37,10 @@ class Door {
   bool is_knocked() const;
   // Waits for the next connection and its hello, and closes the connection. Returns whether a hello arrived.
   bool turn_away() const;
+  // Returns the next connection once its hello has arrived, or nothing if none arrives.
+  Descriptor let_in() const;
+  // Refuses such a connection for this reason, but does not close it.
+  static void refuse(const Descriptor& guest, const Status& why);
 
  private:
   const Descriptor socket_;
@@ -46,10 +51,12 @@ class Door {
 class LoneRank {
  public:
   // Rank 1 publishes that it listens at `endpoints`. If the list is empty, rank 1 publishes a port at which
-  // nobody answers.
-  explicit LoneRank(const meeting::Endpoints& endpoints = {});
+  // nobody answers. If `has_tcp` is true, both ranks have the transport tcp, too, but rank 1 does not answer
+  // there.
+  explicit LoneRank(const meeting::Endpoints& endpoints = {}, bool has_tcp = false);
 
   conformance::Node& node() { return *node_; }
+  provider::Provider& library() { return library_; }
   const Address& address() const { return addresses_[0]; }
   // Returns a correct hello of rank 1. The queue pair that it offers does not exist.
   Note hello() const;
@@ -57,6 +64,7 @@ class LoneRank {
  private:
   provider::Provider library_;
   std::vector<std::unique_ptr<tutti::Transport>> transports_;
+  std::vector<std::unique_ptr<tutti::Transport>> transports_of_tcp_;
   std::vector<Address> addresses_;
   std::unique_ptr<conformance::Node> node_;
 };

@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "tests/conformance/channel_world.h"
 #include "tests/verbs/provider/provider.h"
@@ -124,6 +125,17 @@ TEST_F(Registration, DoesNotHappenIfTheProgramHasRegistered) {
   ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
   EXPECT_EQ(to().counters().bytes_in_place, large);
   EXPECT_EQ(registrations(), 2u);
+}
+
+// The process cannot read and write memory of a GPU, so the kernel cannot lock that memory for the card.
+TEST_F(Registration, PassesOverMemoryOfAGpu) {
+  start({});
+  void* const memory = mmap(nullptr, large, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const auto added = from().mesh.add_memory({static_cast<std::byte*>(memory), large});
+  EXPECT_TRUE(added.ok() && added->empty()) << added.status().to_string();
+  EXPECT_EQ(registrations(), 0u);
+  munmap(memory, large);
 }
 
 // The device can lock the memory of a connection and its staging chunks, but not the memory of this message.

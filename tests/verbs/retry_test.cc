@@ -1,13 +1,20 @@
 // Tests ranks whose attempts to connect end before there is a connection.
 #include <array>
 #include <chrono>
+#include <memory>
+#include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/guards.h"
 #include "tests/verbs/lone_rank.h"
+#include "transport/verbs/factory.h"
 
 namespace tutti::verbs {
 namespace {
+
+using testing::HasSubstr;
 
 // The test plays rank 1, which connects a second time. Rank 0 has not noticed that the first attempt is over.
 TEST(VerbsRetry, APeerThatConnectsAgainIsWelcome) {
@@ -27,6 +34,51 @@ TEST(VerbsRetry, TheNextAddressOfThePeerIsTried) {
   EXPECT_TRUE(doors[0].turn_away());
   EXPECT_TRUE(doors[1].turn_away());
   rank.node().mesh.shutdown(Deadline::after(std::chrono::seconds(0)));
+}
+
+// The test plays rank 1, which has connected to rank 0, and refuses the connection of rank 0. The refusal
+// arrives first. So rank 0 goes over to tcp, and its channel of verbs still exists when it reads the hello.
+TEST(VerbsRetry, ARankThatHasGoneOverToTcpSaysSo) {
+  const Door door;
+  LoneRank rank({door.address()}, true);
+  RawPeer peer(rank.address());
+  conformance::Send send(8, conformance::collective(1), 0);
+  rank.node().post(1, send);
+  const Descriptor guest = door.let_in();
+  rank.node().drive([&] {
+    Door::refuse(guest, Status(Code::unsupported, "no address of that kind"));
+    peer.say(rank.hello());
+  });
+  const Note answer = peer.hear();
+  EXPECT_EQ(answer.kind, NoteKind::refused);
+  EXPECT_EQ(answer.why.failure(0).code(), Code::unreachable) << answer.why.failure(0).to_string();
+  EXPECT_THAT(answer.why.failure(0).message(), HasSubstr("does not use verbs"));
+  rank.node().mesh.shutdown(Deadline::after(std::chrono::seconds(0)));
+}
+
+// Rank 1 has a token, and rank 0 has none.
+class TokenOfRank1 final : public conformance::TransportFixture {
+ public:
+  std::string name() const override { return "verbs"; }
+  std::unique_ptr<tutti::Transport> create(int rank, bool, const MessageLimits& limits) override {
+    Options options;
+    options.functions = &provider::Provider::functions();
+    options.settings.devices = "=fake" + std::to_string(rank);
+    options.limits = limits;
+    if (rank == 1) options.credentials = test::holder_of("secret");
+    return verbs::create(options).take();
+  }
+};
+
+TEST(VerbsRetry, ARankWithoutTheTokenIsToldSo) {
+  const provider::Provider library(
+      {provider::ethernet_device("fake0", "10.0.0.1"), provider::ethernet_device("fake1", "10.0.0.2")});
+  conformance::World world(
+      [] { return std::unique_ptr<conformance::TransportFixture>(std::make_unique<TokenOfRank1>()); }, 2);
+  conformance::Send send(8, conformance::collective(1), 0);
+  world[0].post(1, send);
+  EXPECT_EQ(send.wait().code(), Code::unauthenticated) << send.status.to_string();
+  EXPECT_THAT(send.status.message(), HasSubstr("asks for a token, and this process has none"));
 }
 
 }  // namespace

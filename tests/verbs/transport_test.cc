@@ -229,6 +229,18 @@ struct LargeMessage {
   std::vector<std::unique_ptr<RegisteredMemory>> sent, received;
 };
 
+// A small message waits behind the payloads that the card reads. So the card reads only four at a time.
+TEST(VerbsTransport, FourPayloadsAreReadAtATime) {
+  Pair pair;
+  LargeMessage message(pair);
+  for (int i = 0; i < 100; ++i) message.from.driver.progress();
+  EXPECT_EQ(pair.provider.record().traffic.writes, 4u);
+  pair.provider.release();
+  ASSERT_TRUE(message.recv.wait().ok() && message.send.wait().ok());
+  EXPECT_TRUE(message.recv.holds(5));
+  EXPECT_EQ(pair.provider.record().traffic.writes, 8u);
+}
+
 // The card may still write into the memory, so a cancelled receive ends only when the write has ended.
 TEST(VerbsTransport, AReceiveCancelledMidWriteEndsAfterTheWrite) {
   Pair pair;

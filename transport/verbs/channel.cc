@@ -69,7 +69,7 @@ void Channel::cannot(const Status& why) {
   Note note = answer_about(why);
   note.kind = NoteKind::cannot;
   link_->send(note);
-  on_broken(why.message());
+  on_broken(why);
 }
 
 void Channel::on_note(const Note& note) {
@@ -86,7 +86,7 @@ void Channel::on_note(const Note& note) {
   }
 }
 
-void Channel::on_broken(const std::string& why) {
+void Channel::on_broken(const Status& why) {
   if (stage_ == Stage::confirming) {
     // The peer has ended its attempt, perhaps to try another kind of address.
     start_over();
@@ -96,7 +96,7 @@ void Channel::on_broken(const std::string& why) {
   // The peer may have sent packets that say why it left. They have all arrived, so this function handles them
   // first.
   if (stage_ == Stage::open) context_.drain();
-  if (!over_) pipe_failed(lost(Code::peer_lost, why));
+  if (!over_) pipe_failed(lost(Code::peer_lost, why.message()));
 }
 
 void Channel::pipe_opened() {

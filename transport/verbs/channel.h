@@ -35,7 +35,7 @@ class Channel final : public meeting::LinkedChannel<Context, Connector, Link, Li
   void pipe_opened() override;
   void release_pipe() override { context_.discard(std::move(pipe_)); }
   void on_note(const Note& note) override;
-  void on_broken(const std::string& why) override;
+  void on_broken(const Status& why) override;
   void on_packet(std::span<const std::byte> bytes) override;
   void on_room() override { write(); }
   void on_written(OutgoingFrame& frame) override { frame_written(frame); }

@@ -136,9 +136,10 @@ void Connector::next_path(const Status& why) {
   dialer_.retry_after(std::chrono::milliseconds(0));
 }
 
-void Connector::on_broken(const std::string& why) {
+void Connector::on_broken(const Status& why) {
   drop();
-  log::debug("verbs: an attempt to connect to ", context_.describe(peer_), " has ended: ", why);
+  if (why.code() == Code::unauthenticated) return dialer_.fail(why.code(), why.message());
+  log::debug("verbs: an attempt to connect to ", context_.describe(peer_), " has ended: ", why.message());
   dialer_.attempt_failed(EPIPE);
 }
 

@@ -44,7 +44,7 @@ class Connector final : public meeting::DialerEvents, public LinkEvents, public 
   void on_passed(meeting::Connection connection) override;
   void on_dial_failed(const Status& why) override;
   void on_note(const Note& note) override;
-  void on_broken(const std::string& why) override;
+  void on_broken(const Status& why) override;
   void on_packet(std::span<const std::byte> bytes) override;
   void on_room() override {}
   void on_written(OutgoingFrame&) override {}

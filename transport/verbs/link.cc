@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 
 #include "core/error_text.h"
+#include "core/security/guard.h"
 
 namespace tutti::verbs {
 
@@ -31,17 +32,21 @@ void Link::send(const Note& note) {
 void Link::on_ready(std::uint32_t) {
   int error = 0;
   have_ += connection_.read(std::as_writable_bytes(std::span(&note_, 1)).subspan(have_), error);
+  // A rank without a token passes no guard. If the peer has a guard, the peer's guard answers the hello.
+  const auto arrived = std::as_bytes(std::span(&note_, 1)).first(have_);
+  if (const auto refusal = security::refusal_by_guard(arrived, "it")) return break_off(*refusal);
   if (error == EAGAIN) return;
-  if (error == EPIPE) return break_off("its side of the connection was closed without a goodbye");
-  if (error != 0) return break_off(error_text(error));
+  if (error == EPIPE)
+    return break_off({Code::peer_lost, "its side of the connection was closed without a goodbye"});
+  if (error != 0) return break_off({Code::peer_lost, error_text(error)});
   if (have_ < sizeof note_) return;
   have_ = 0;
-  if (!note_.is_ours()) return break_off("it broke the protocol");
+  if (!note_.is_ours()) return break_off({Code::protocol_error, "it broke the protocol"});
   const Note note = note_;
   events_->on_note(note);
 }
 
-void Link::break_off(const std::string& why) {
+void Link::break_off(const Status& why) {
   context_.unwatch(connection_.descriptor());
   watching_ = false;
   connection_.close();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include "transport/meeting/connection.h"
 #include "transport/verbs/context.h"
@@ -28,7 +27,7 @@ class Link final : public DescriptorHandler {
   void on_ready(std::uint32_t events) override;
 
  private:
-  void break_off(const std::string& why);
+  void break_off(const Status& why);
 
   Context& context_;
   meeting::Connection connection_;
@@ -43,8 +42,9 @@ class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
   virtual void on_note(const Note& note) = 0;
-  // The other side has closed, or broke the protocol. The link makes no further calls.
-  virtual void on_broken(const std::string& why) = 0;
+  // The link makes no further calls. The code says why: the other side has closed (`peer_lost`), broke the
+  // protocol (`protocol_error`), or asks for a token that this rank does not have (`unauthenticated`).
+  virtual void on_broken(const Status& why) = 0;
 };
 
 }  // namespace tutti::verbs

@@ -25,6 +25,7 @@ bool contains(std::span<const std::byte> whole, std::span<const std::byte> part)
 Status cannot_register(std::size_t bytes, int error) {
   std::string text =
       "cannot register " + format_size(bytes) + " of memory with the device: " + error_text(error);
+  if (error == EFAULT) return Status(Code::unsupported, text);
   rlimit limit = {};
   const bool limited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
   if (limited && (error == ENOMEM || error == EAGAIN || error == EPERM)) {

@@ -19,8 +19,9 @@ namespace tutti::verbs {
 // longer access the memory.
 class Region {
  public:
-  // Fails with `resource_exhausted`. If the limit of locked memory is the likely cause, the message names
-  // that limit.
+  // Fails with `unsupported` if the process cannot read and write the memory itself, as with memory of a GPU.
+  // Otherwise fails with `resource_exhausted`. If the limit of locked memory is the likely cause, the message
+  // names that limit.
   static Result<std::unique_ptr<Region>> add(SharedDomain domain, std::span<std::byte> memory, int access);
   ~Region();
   Region(const Region&) = delete;

@@ -43,7 +43,9 @@ RailMemory::RailMemory(const std::vector<SharedDomain>& domains, std::size_t reg
 }
 
 Result<std::unique_ptr<RegisteredMemory>> RailMemory::add(std::span<std::byte> region) {
-  return with_each(memories_, region, [&](Memory& memory) { return memory.add(region); });
+  auto added = with_each(memories_, region, [&](Memory& memory) { return memory.add(region); });
+  if (added.status().code() == Code::unsupported) return std::unique_ptr<RegisteredMemory>();
+  return added;
 }
 
 Result<std::unique_ptr<RegisteredMemory>> RailMemory::add_staging(std::span<std::byte> region) {

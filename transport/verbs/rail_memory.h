@@ -21,7 +21,8 @@ class RailMemory final : public RemoteMemory {
   // `add_briefly` registers memory of at least `register_from` bytes.
   RailMemory(const std::vector<SharedDomain>& domains, std::size_t register_from);
 
-  // These functions register memory with all ports, or with none if one of them refuses.
+  // These functions register memory with all ports, or with none if one of them refuses. `add` returns null
+  // if the process cannot read and write the memory itself, as with memory of a GPU: no message uses it.
   Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region) override;
   Result<std::unique_ptr<RegisteredMemory>> add_staging(std::span<std::byte> region) override;
   std::unique_ptr<RegisteredMemory> add_briefly(std::span<const std::byte> memory, Use use) override;

@@ -1,5 +1,11 @@
+#include <array>
 #include <cerrno>
+#include <cstddef>
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "core/descriptor.h"
 #include "tests/verbs/provider/calls.h"
 #include "tests/verbs/provider/machine.h"
 
@@ -24,12 +30,22 @@ int free_domain(ibv_pd* domain) {
   return 0;
 }
 
+// Returns whether the process can read the first and the last byte. The kernel refuses to lock other memory.
+bool is_readable(const void* address, std::size_t bytes) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return true;
+  const Descriptor reading(ends[0]), writing(ends[1]);
+  const auto* const first = static_cast<const std::byte*>(address);
+  return write(writing.get(), first, 1) == 1 && write(writing.get(), first + bytes - 1, 1) == 1;
+}
+
 ibv_mr* register_memory(ibv_pd* domain, void* address, std::size_t bytes, int access) {
   const Locked machine;
   Device& card = card_of(domain->context);
   const bool remote = (access & IBV_ACCESS_REMOTE_WRITE) != 0;
   if (bytes == 0 || (remote && (access & IBV_ACCESS_LOCAL_WRITE) == 0)) return refused(EINVAL);
   if (bytes > card.settings.memlock - card.registered) return refused(ENOMEM);
+  if (!is_readable(address, bytes)) return refused(EFAULT);
   card.registered += bytes;
   ++machine->record.counts.regions;
   ++machine->record.traffic.registrations;

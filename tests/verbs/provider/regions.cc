@@ -44,7 +44,7 @@ Window* Regions::add_window(ibv_pd* domain) {
   window->context = domain->context;
   window->pd = domain;
   window->type = IBV_MW_TYPE_2;
-  window->rkey = ++last_window_ << 8U;
+  window->rkey = window->key = ++last_window_ << 8U;
   return (windows_[last_window_] = std::move(window)).get();
 }
 
@@ -52,18 +52,18 @@ void Regions::remove(Window* window) { windows_.erase(window->rkey >> 8U); }
 
 Window* Regions::window(std::uint32_t key) const {
   const auto found = windows_.find(key >> 8U);
-  return found == windows_.end() || found->second->rkey != key ? nullptr : found->second.get();
+  return found == windows_.end() || found->second->key != key ? nullptr : found->second.get();
 }
 
 bool Regions::bind(const ibv_mw_bind_info& part, Window& window, std::uint32_t key, const ibv_qp& pair) {
   const auto* const region = static_cast<const Region*>(part.mr);
   const bool known = owned_.contains(static_cast<Region*>(part.mr));
   if (!known || window.region != nullptr || window.pd != pair.pd || part.length == 0) return false;
-  if ((key >> 8U) != (window.rkey >> 8U) || key == window.rkey) return false;
+  if ((key >> 8U) != (window.key >> 8U) || key == window.key) return false;
   if (!region->covers(pair.pd, part.addr, part.length, IBV_ACCESS_MW_BIND | IBV_ACCESS_LOCAL_WRITE))
     return false;
   if (part.mw_access_flags != IBV_ACCESS_REMOTE_WRITE) return false;
-  window.rkey = key;
+  window.key = key;
   window.pair = pair.qp_num;
   window.region = region;
   window.address = part.addr;

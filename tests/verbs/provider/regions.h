@@ -20,6 +20,9 @@ struct Region : ibv_mr {
 // A `Window` is a memory window of type 2. It permits the peer of one queue pair to write into a part of a
 // region. A key differs from the earlier keys of the same window only in its last eight bits.
 struct Window : ibv_mw {
+  // The key that the card knows. `rkey` belongs to the program, which may change it before the card has
+  // carried out the request that binds the window.
+  std::uint32_t key = 0;
   std::uint32_t pair = 0;          // the number of the queue pair
   const Region* region = nullptr;  // null unless it is bound
   std::uint64_t address = 0;
