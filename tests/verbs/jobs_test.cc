@@ -225,8 +225,8 @@ TEST_F(VerbsJobs, FailOnAllRanksIfOneIsKilled) {
   }
 }
 
-// Both ranks are alive, and the control plane reaches them over TCP. So the control plane gives up one of
-// them.
+// Both ranks are alive and still reach each other over TCP, so neither looks dead. To end the operation on
+// both, the control plane must give up one of them.
 TEST_F(VerbsJobs, FailOnAllRanksIfTheLinkBreaks) {
   start({0, 1}, {program("tests/fault_rank"), "loop", "all_reduce", "10000"},
         {{"TUTTI_TRANSPORTS", "verbs"}});
