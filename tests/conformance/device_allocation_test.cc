@@ -384,8 +384,8 @@ TEST_F(NcclRegions, ARegionIsRegisteredOnlyWithCommunicatorsOfItsDevice) {
   });
 }
 
-// A transport that writes into registered memory has no use for memory of a device, and a card of verbs cannot
-// even lock it. NCCL gets the region all the same.
+// A transport that writes into registered memory has no use for memory of a device, and a card of verbs
+// cannot even lock it. NCCL gets the region all the same.
 TEST_F(NcclRegions, ARegionIsRegisteredWhateverTransportTheRanksUse) {
   for (const std::string& transport : writing_transports()) {
     ClusterOptions world = options();

@@ -19,11 +19,13 @@
 
 #include "tests/support/network_hosts.h"
 #include "tests/support/process.h"
+#include "tests/support/scratch_folder.h"
 
 namespace tutti::test {
 namespace {
 
 using testing::AnyOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using Words = std::vector<std::string>;
 
@@ -196,19 +198,57 @@ TEST_F(VerbsJobs, UseTcpIfPayloadsMustBeEncrypted) {
   EXPECT_THAT(info(0, {{"TUTTI_TLS", "1"}}), HasSubstr("would not be encrypted"));
 }
 
-// Both devices work, but their packets do not arrive, since each host has a wrong hardware address for the
-// other.
+// Gives each host a wrong hardware address for the other ("replace"), or takes it away ("del").
+void set_neighbours(const std::string& verb) {
+  run({"ip", "neigh", verb, "10.7.0.2", "lladdr", "02:00:00:00:07:99", "nud", "permanent", "dev", "cable0"});
+  run({"ip", "neigh", verb, "10.7.0.1", "lladdr", "02:00:00:00:07:99", "nud", "permanent", "dev", "cable1"});
+}
+
+// Both devices work, but their packets do not arrive.
 TEST_F(VerbsJobs, UseTcpIfPacketsVanish) {
-  const auto set_neighbours = [](const std::string& verb) {
-    run({"ip", "neigh", verb, "10.7.0.2", "lladdr", "02:00:00:00:07:99", "nud", "permanent", "dev",
-         "cable0"});
-    run({"ip", "neigh", verb, "10.7.0.1", "lladdr", "02:00:00:00:07:99", "nud", "permanent", "dev",
-         "cable1"});
-  };
   set_neighbours("replace");
   start({0, 1}, {program("02_all_reduce")}, {{"TUTTI_LOG_LEVEL", "info"}, {"TUTTI_IB_GID_INDEX", "1"}});
   expect_success();
   EXPECT_THAT(ranks_[0].err() + ranks_[1].err(), HasSubstr("verbs is not used with rank"));
+  set_neighbours("del");
+}
+
+// Returns the words as a shell reads them.
+std::string quoted(const Words& words) {
+  std::string text;
+  for (std::string word : words) {
+    for (std::size_t at = 0; (at = word.find('\'', at)) != word.npos; at += 4) word.replace(at, 1, "'\\''");
+    text += "'" + word + "' ";
+  }
+  return text;
+}
+
+// The doctor reaches the hosts by the names alpha and beta, with a command of its own in place of ssh.
+TEST_F(VerbsJobs, AreForeseenByTheDoctor) {
+  const ScratchFolder folder;
+  const std::string reach = folder / "reach";
+  std::ofstream script(reach);
+  script << "#!/bin/bash\nhost=$1\nshift\ncase $host in\n";
+  for (int host = 0; host < 2; ++host) {
+    script << (host == 0 ? "alpha" : "beta") << ") exec "
+           << quoted(network_->on(host, with_devices(devices(host), {"sh", "-c"}))) << "\"$*\" ;;\n";
+  }
+  script << "esac\n";
+  script.close();
+  std::filesystem::permissions(reach, std::filesystem::perms::owner_all);
+  const auto examine = [&] {
+    Process doctor(network_->on(0, {program("tutti"), "doctor", "-H", "alpha,beta", "--agent", reach,
+                                    "--call-back", network_->address(0)}),
+                   {{"TUTTI_IB_GID_INDEX", "1"}});
+    EXPECT_TRUE(doctor.wait(std::chrono::minutes(10))) << doctor.report();
+    return doctor.report();
+  };
+  EXPECT_THAT(examine(), HasSubstr("note: messages pass between the RDMA devices of alpha, beta"));
+  EXPECT_GT(sent(0), 0u);
+  set_neighbours("replace");
+  EXPECT_THAT(examine(),
+              ContainsRegex("no messages pass between the RDMA devices of alpha .rxe0 port 1, .*the "
+                            "peer is awake"));
   set_neighbours("del");
 }
 

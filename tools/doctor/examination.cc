@@ -216,6 +216,7 @@ void Examination::look_for_usage(const std::string& meeting) {
         there.emplace_back(up[one], up[other]);
         back.emplace_back(up[other], up[one]);
       }
+      card_rounds_.push_back(there);
       rounds_.push_back(std::move(there));
       rounds_.push_back(std::move(back));
     }
@@ -238,7 +239,7 @@ std::vector<Examination::Request> Examination::tests_of(const Round& round) cons
 }
 
 void Examination::test_next_round() {
-  if (rounds_.empty()) return finish();
+  if (rounds_.empty()) return test_cards_of_next_round();
   const Round round = std::move(rounds_.front());
   rounds_.pop_front();
   const auto take_paths = [this, round](std::size_t from, const ProbeAnswer& answer) {

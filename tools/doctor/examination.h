@@ -56,12 +56,25 @@ class Examination {
   void look_for_meeting();
   void look_for_usage(const std::string& meeting);
   void test_next_round();
+  void test_cards_of_next_round();
   void finish();
 
   void await_signals();
   std::vector<std::size_t> hosts_up() const;
   std::vector<std::string> peers_of(std::size_t host) const;
   std::vector<Request> tests_of(const Round& round) const;
+
+  // --- the test of RDMA devices: examination_cards.cc ---
+
+  // `one` has rank 0 in the test.
+  struct CardPair {
+    std::size_t one;
+    std::size_t other;
+    CardTest test;
+  };
+  std::string reached_address(std::size_t one, std::size_t other) const;
+  std::vector<CardPair> card_pairs(const Round& round) const;
+  void test_cards_of(const std::vector<CardPair>& pairs);
 
   const RunOptions options_;
   const std::vector<LocatedHost> located_;
@@ -77,6 +90,9 @@ class Examination {
   std::size_t most_beginning_ = 1;
   // These are the remaining rounds. The first host of each pair connects to the second.
   std::deque<Round> rounds_;
+  // These are the rounds in which RDMA devices are still to be tested. The first host of each pair has rank
+  // 0.
+  std::deque<Round> card_rounds_;
   std::size_t ended_ = 0;
   int signal_ = 0;
 };

@@ -32,10 +32,18 @@ struct Connection {
   std::vector<Path> paths = {};
 };
 
+// `CardResult` is the result of a test of the RDMA devices of two hosts.
+struct CardResult {
+  std::size_t one = 0;
+  std::size_t other = 0;
+  std::string failure = {};  // why no messages pass between the devices; empty if they pass
+};
+
 // `Examined` holds the results of all probes.
 struct Examined {
   std::vector<ExaminedHost> hosts = {};
   std::vector<Connection> connections = {};  // both directions of each tested pair
+  std::vector<CardResult> cards = {};        // for the pairs of hosts that both have RDMA devices
   // This says why some hosts may not reach the address at which ranks would meet. It is empty if there is no
   // such doubt.
   std::string doubt = {};

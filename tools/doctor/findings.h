@@ -22,6 +22,7 @@ std::vector<Finding> find_all(const Examined& examined);
 std::vector<Finding> find_in_hosts(const Examined& examined);   // failed hosts, limits, clocks
 std::vector<Finding> find_unreached(const Examined& examined);  // interfaces, connections
 std::vector<Finding> find_mtus(const Examined& examined);
+std::vector<Finding> find_in_cards(const Examined& examined);  // RDMA devices
 std::vector<Finding> find_notes(const Examined& examined);
 
 }  // namespace tutti::tools::doctor

@@ -13,7 +13,7 @@
 namespace tutti::tools::doctor {
 namespace {
 
-using Hosts = std::vector<std::size_t>;
+using HostNumbers = std::vector<std::size_t>;
 
 // `Reach` holds two examples of paths from one host to another: a path that failed, and a path that
 // works.
@@ -53,7 +53,7 @@ std::string filter_mend(const Examined& examined) {
 }
 
 void add_filters_without_match(const Examined& examined, std::vector<Finding>& findings) {
-  std::map<std::string, Hosts> problems;
+  std::map<std::string, HostNumbers> problems;
   for (std::size_t host = 0; host < examined.hosts.size(); ++host) {
     const ExaminedHost& one = examined.hosts[host];
     if (!one.facts || one.usage.problem.empty()) continue;
@@ -69,7 +69,7 @@ void add_filters_without_match(const Examined& examined, std::vector<Finding>& f
 
 // Adds at most one finding for all hosts, since one variable solves the problem on all hosts.
 void add_wrong_interfaces(const Examined& examined, const Reaches& reaches, std::vector<Finding>& findings) {
-  std::map<std::string, Hosts> missed;  // maps a place to the hosts that do not reach it
+  std::map<std::string, HostNumbers> missed;  // maps a place to the hosts that do not reach it
   std::string instead;
   for (const auto& [pair, reach] : reaches) {
     if (reach.missing == nullptr || reach.found == nullptr) continue;
@@ -87,7 +87,8 @@ void add_wrong_interfaces(const Examined& examined, const Reaches& reaches, std:
 
 // Returns the advice that makes the host `to` accept connections from the sources: a rule for `iptables` or
 // `ip6tables`, and a range of ports if the user has set none.
-std::string opening_rule(const Examined& examined, std::size_t to, const Path& path, const Hosts& sources) {
+std::string opening_rule(const Examined& examined, std::size_t to, const Path& path,
+                         const HostNumbers& sources) {
   const HostFacts& facts = *examined.hosts[to].facts;
   std::set<std::string> addresses;
   for (const std::size_t source : sources) {
@@ -118,7 +119,7 @@ std::string at(const Path& path) {
 // Adds a finding for each firewall that lets connections through in one direction only.
 void add_one_way(const Examined& examined, const Reaches& reaches, std::vector<Finding>& findings) {
   // Maps a host to the hosts that do not reach it, although it reaches them.
-  std::map<std::size_t, Hosts> cut;
+  std::map<std::size_t, HostNumbers> cut;
   std::map<std::size_t, const Path*> example;
   for (const auto& [pair, reach] : reaches) {
     const auto back = reaches.find({pair.second, pair.first});
@@ -139,7 +140,7 @@ void add_one_way(const Examined& examined, const Reaches& reaches, std::vector<F
 
 // Finds the host that occurs in the most pairs, and removes these pairs from `pairs`. Returns this
 // host and the other hosts of the removed pairs.
-std::pair<std::size_t, Hosts> take_most_frequent(std::set<Pair>& pairs) {
+std::pair<std::size_t, HostNumbers> take_most_frequent(std::set<Pair>& pairs) {
   std::map<std::size_t, std::size_t> counts;
   for (const auto& [one, other] : pairs) {
     ++counts[one];
@@ -147,7 +148,7 @@ std::pair<std::size_t, Hosts> take_most_frequent(std::set<Pair>& pairs) {
   }
   const std::size_t most =
       std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; })->first;
-  Hosts others;
+  HostNumbers others;
   for (const auto& [one, other] : pairs) {
     if (one == most || other == most) others.push_back(one == most ? other : one);
   }

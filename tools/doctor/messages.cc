@@ -21,12 +21,15 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RdmaPort, name, active)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HostFacts, version, build, kernel, processor, cores, memlock,
                                                 open_files, shm_bytes, shm_free, interfaces, filter,
                                                 filter_variable, port_range, route, listen_problem,
-                                                has_folder, rdma, gpus)
+                                                has_folder, rdma, cards, no_cards, gpus)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Target, host, address, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Path, from, to, port, outcome, error, round_trip_us,
                                                 full_packet, largest_packet, bandwidth)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbeCommand, what, host, pass, folder, addresses, targets)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbeAnswer, problem, facts, clock_ns, routes, paths)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CardTest, rank, address, port)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbeCommand, what, host, pass, folder, addresses, targets,
+                                                cards)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbeAnswer, problem, facts, clock_ns, routes, paths, port,
+                                                failure)
 
 using nlohmann::json;
 

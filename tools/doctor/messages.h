@@ -8,6 +8,7 @@
 
 #include <tutti/status.h>
 
+#include "tools/doctor/card_tester.h"
 #include "tools/doctor/facts.h"
 #include "tools/doctor/path.h"
 
@@ -19,15 +20,16 @@ inline constexpr std::size_t longest_line = std::size_t{1} << 20;
 
 // In `ProbeCommand`, a word in front of a colon names the command that uses the member.
 struct ProbeCommand {
-  std::string what = {};   // "begin", "clock", "routes" or "test"
+  std::string what = {};   // "begin", "clock", "routes", "test", "port" or "cards"
   std::uint32_t host = 0;  // begin: the number of the probe's host
   // begin: the secret that the probes of this run show each other.
   std::string pass = {};
   // begin: the folder in which a job would start its ranks.
   std::string folder = {};
-  // begin: the launcher's addresses; routes: any addresses.
+  // begin: the launcher's addresses; routes: any addresses; port: the address that needs a port.
   std::vector<std::string> addresses = {};
   std::vector<Target> targets = {};  // test: the addresses to test
+  CardTest cards = {};               // cards: the test of the RDMA devices
 };
 
 struct ProbeAnswer {
@@ -38,6 +40,8 @@ struct ProbeAnswer {
   // address leave, or "" if there is no route.
   std::vector<std::string> routes = {};
   std::vector<Path> paths = {};  // one for each target
+  std::uint16_t port = 0;        // port: a port that is free; 0 if there is none
+  std::string failure = {};      // cards: why no messages pass between the devices; empty if they pass
 };
 
 // The lines end without a newline.

@@ -1,6 +1,7 @@
 #include "tools/doctor/probe.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -11,8 +12,10 @@
 #include <tutti/address.h>
 
 #include "rendezvous/launch/interfaces.h"
+#include "tools/doctor/card_tester.h"
 #include "tools/doctor/path_tester.h"
 #include "tools/doctor/test_socket.h"
+#include "tools/run/environment.h"
 
 namespace tutti::tools::doctor {
 namespace {
@@ -38,6 +41,22 @@ ProbeAnswer tell_clock() {
   return answer;
 }
 
+ProbeAnswer tell_port(const std::string& address) {
+  const Result<Config> config = Config::from_environment();
+  ProbeAnswer answer;
+  if (config.ok()) answer.port = free_port(address, *config);
+  return answer;
+}
+
+// The agent has started this process as the only rank of a job. The variables of this rank would contradict
+// the jobs by which the probe tests RDMA devices.
+void forget_own_rank() {
+  Environment of_rank;
+  set_job_variables(of_rank, {});
+  set_rank_variables(of_rank, {});
+  for (const auto& [name, value] : of_rank) unsetenv(name.c_str());
+}
+
 }  // namespace
 
 void Probe::serve(std::istream& in, std::ostream& out) {
@@ -61,6 +80,12 @@ ProbeAnswer Probe::carry_out(const ProbeCommand& command) {
     answer.paths = test_paths(command.targets, pass_);
     return answer;
   }
+  if (command.what == "cards" && responder_) {
+    ProbeAnswer answer;
+    answer.failure = test_cards(command.cards);
+    return answer;
+  }
+  if (command.what == "port" && command.addresses.size() == 1) return tell_port(command.addresses.front());
   return problem("no such command: " + command.what);
 }
 
@@ -80,6 +105,8 @@ ProbeAnswer Probe::begin(const ProbeCommand& command) {
   for (const std::string& address : command.addresses) {
     if (answer.facts.route.empty()) answer.facts.route = route_to(address);
   }
+  const Result<std::string> cards = cards_in_use(*config);
+  (cards.ok() ? answer.facts.cards : answer.facts.no_cards) = cards.ok() ? *cards : cards.status().message();
   std::error_code ignored;
   answer.facts.has_folder = std::filesystem::is_directory(command.folder, ignored);
   listen(answer.facts, *config);
@@ -106,6 +133,7 @@ void Probe::listen(HostFacts& facts, const Config& config) {
 
 int run_probe() {
   signal(SIGPIPE, SIG_IGN);
+  forget_own_rank();
   std::ios::sync_with_stdio(false);
   Probe().serve(std::cin, std::cout);
   return 0;

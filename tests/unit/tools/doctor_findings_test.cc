@@ -263,5 +263,31 @@ TEST(DoctorAdvice, DependsOnWhatTheLauncherSays) {
     EXPECT_THAT(start_advice("b", failure), HasSubstr(advice)) << failure;
 }
 
+TEST(DoctorFindings, SayWhyRdmaDevicesAreNotUsed) {
+  Examined examined = healthy(2);
+  examined.hosts[1].facts->rdma = {{.name = "mlx5_0", .active = true}};
+  examined.hosts[1].facts->no_cards = "libibverbs is missing\n";
+  EXPECT_THAT(find_in_cards(examined),
+              ElementsAre(note("ranks on beta would not use its RDMA devices: libibverbs is missing\\n")));
+}
+
+TEST(DoctorFindings, SayWhetherMessagesPassBetweenRdmaDevices) {
+  Examined examined = healthy(3);
+  for (ExaminedHost& host : examined.hosts) host.facts->cards = "mlx5_0 port 1";
+  examined.cards = {{0, 1, ""}, {0, 2, ""}, {1, 2, ""}};
+  examined.hosts[0].facts->no_cards = "the host has none";
+  EXPECT_THAT(find_all(examined),
+              ElementsAre(note("messages pass between the RDMA devices of alpha, beta, gamma")));
+  examined.cards[1].failure = "none arrived\x1b";
+  EXPECT_THAT(find_all(examined),
+              ElementsAre(problem("between the RDMA devices of alpha (mlx5_0 port 1) and gamma (mlx5_0 port "
+                                  "1), so ranks would use TCP: none arrived\\x1b",
+                                  "TUTTI_IB_HCA=NAME"),
+                          note("of alpha, beta, gamma")));
+  examined.cards[2].failure = examined.cards[0].failure = "none arrived";
+  EXPECT_THAT(find_all(examined),
+              ElementsAre(problem("of 2 more pairs of hosts", "TUTTI_TRANSPORTS=shm,tcp")));
+}
+
 }  // namespace
 }  // namespace tutti::tools::doctor

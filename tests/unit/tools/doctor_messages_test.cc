@@ -19,6 +19,9 @@ TEST(DoctorMessages, AreReadAsTheyWereWritten) {
   answer.clock_ns = 1'700'000'000'123'456'789;
   answer.routes = {"10.0.0.1", ""};
   answer.paths = {healthy_path(0, 1)};
+  answer.facts.cards = "mlx5_0 port 1";
+  answer.port = 4711;
+  answer.failure = "no packet came back";
   const std::string line = to_line(answer);
   EXPECT_THAT(line, Not(HasSubstr("\n")));
   const auto read = parse_answer(line);
@@ -28,7 +31,8 @@ TEST(DoctorMessages, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read->clock_ns, answer.clock_ns);
   EXPECT_EQ(read->paths.at(0).outcome, Outcome::reached);
 
-  const ProbeCommand command{.what = "test", .host = 7, .pass = "p", .targets = {{1, "::1", 9}}};
+  const ProbeCommand command{
+      .what = "test", .host = 7, .pass = "p", .targets = {{1, "::1", 9}}, .cards = {1, "::1", 4711}};
   const auto same = parse_command(to_line(command));
   ASSERT_TRUE(same.ok());
   EXPECT_EQ(to_line(*same), to_line(command));

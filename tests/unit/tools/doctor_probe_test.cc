@@ -1,6 +1,7 @@
 // Tests the probes of `tutti doctor` and their connections, over loopback.
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 
 #include <tutti/address.h>
 
+#include "tools/doctor/card_tester.h"
 #include "tools/doctor/path_tester.h"
 #include "tools/doctor/probe.h"
 #include "tools/doctor/responder.h"
@@ -170,6 +172,28 @@ TEST(DoctorProbe, AnswersEachCommand) {
   EXPECT_THAT(answers[4].routes, testing::ElementsAre("127.0.0.1", ""));
   EXPECT_NE(answers[5].problem, "");
   EXPECT_EQ(answers[6].problem, "");
+}
+
+TEST(DoctorProbe, NamesAFreePort) {
+  const Config config = Config::from_environment().take();
+  EXPECT_NE(free_port(loopback_address, config), 0);
+  EXPECT_EQ(free_port("192.0.2.1", config), 0);
+}
+
+// Returns the results of a test by this transport at rank 0 and at rank 1.
+std::vector<std::string> results_of_test(const std::string& transport) {
+  CardTest test{.rank = 1, .address = loopback_address};
+  test.port = free_port(loopback_address, Config::from_environment().take());
+  std::string at_1;
+  std::thread other([&] { at_1 = test_cards(test, transport); });
+  const std::string at_0 = test_cards({0, test.address, test.port}, transport);
+  other.join();
+  return {at_0, at_1};
+}
+
+TEST(DoctorProbe, TestsWhetherMessagesPass) {
+  EXPECT_THAT(results_of_test("tcp"), testing::Each(""));
+  EXPECT_THAT(results_of_test("no transport"), testing::Each(HasSubstr("no transport")));
 }
 
 }  // namespace

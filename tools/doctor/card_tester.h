@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tutti/config.h>
+#include <tutti/status.h>
+
+namespace tutti::tools::doctor {
+
+// A `CardTest` is the part of one probe in the test of the RDMA devices of two hosts.
+struct CardTest {
+  int rank = 0;              // 0 or 1
+  std::string address = {};  // a literal address of the host with rank 0
+  std::uint16_t port = 0;    // a port at this address that was free
+};
+
+// Returns what the transport verbs would use on this host (`HostFacts::cards`), or the reason why ranks would
+// not use verbs.
+Result<std::string> cards_in_use(const Config& config);
+
+// Returns a port that is free at a literal address, or 0 if there is none.
+std::uint16_t free_port(const std::string& address, const Config& config);
+
+// Runs one rank of a job of two ranks that may use this transport only. Returns an empty text if the two
+// ranks have exchanged messages, and otherwise the reason why they could not. The probes of the two hosts
+// must call it at about the same time.
+std::string test_cards(const CardTest& test, const std::string& transport = "verbs");
+
+}  // namespace tutti::tools::doctor

@@ -1,0 +1,60 @@
+#include <algorithm>
+#include <set>
+
+#include "core/shown.h"
+#include "tools/doctor/findings.h"
+#include "tools/doctor/wording.h"
+
+namespace tutti::tools::doctor {
+namespace {
+
+std::string cards_of(const ExaminedHost& host) {
+  return host.name + (host.facts ? " (" + printable(host.facts->cards) + ")" : "");
+}
+
+void add_unused(const Examined& examined, std::vector<Finding>& findings) {
+  for (const ExaminedHost& host : examined.hosts) {
+    if (!host.facts || host.facts->no_cards.empty()) continue;
+    if (std::ranges::none_of(host.facts->rdma, &RdmaPort::active)) continue;
+    findings.push_back({.what = "ranks on " + host.name + " would not use its RDMA devices: " +
+                                printable(host.facts->no_cards),
+                        .is_problem = false});
+  }
+}
+
+}  // namespace
+
+// Describes the first pair of hosts between which no packets pass, and only counts the other pairs.
+std::vector<Finding> find_in_cards(const Examined& examined) {
+  std::vector<Finding> findings;
+  const CardResult* first = nullptr;
+  std::size_t failed = 0;
+  std::set<std::size_t> working;
+  for (const CardResult& result : examined.cards) {
+    if (result.failure.empty()) {
+      working.insert({result.one, result.other});
+    } else {
+      first = first == nullptr ? &result : first;
+      ++failed;
+    }
+  }
+  if (first != nullptr) {
+    const std::string more =
+        failed == 1 ? "" : ", nor between those of " + std::to_string(failed - 1) + " more pairs of hosts";
+    findings.push_back({.what = "no messages pass between the RDMA devices of " +
+                                cards_of(examined.hosts[first->one]) + " and " +
+                                cards_of(examined.hosts[first->other]) + more + ", so ranks would use TCP: " +
+                                printable(first->failure),
+                        .mend = "TUTTI_IB_HCA=NAME with devices that are on one network; "
+                                "TUTTI_TRANSPORTS=shm,tcp to use none"});
+  }
+  if (!working.empty()) {
+    findings.push_back({.what = "messages pass between the RDMA devices of " +
+                                names_of(examined, {working.begin(), working.end()}),
+                        .is_problem = false});
+  }
+  add_unused(examined, findings);
+  return findings;
+}
+
+}  // namespace tutti::tools::doctor
