@@ -47,10 +47,10 @@ std::uint16_t free_port(const std::string& address, const Config& config) {
 std::string test_cards(const CardTest& test, const std::string& transport) {
   try {
     Communicator comm = init({.url = "tcp://" + format_endpoint(test.address, test.port),
-                                    .rank = test.rank,
-                                    .world_size = 2,
-                                    .timeout = meeting_limit,
-                                    .transports = {transport}});
+                              .rank = test.rank,
+                              .world_size = 2,
+                              .timeout = meeting_limit,
+                              .transports = {transport}});
     comm.barrier({.timeout = exchange_limit}).wait();
     return {};
   } catch (const Error& error) {
