@@ -1,11 +1,11 @@
 """Measures tutti and its peers (other libraries) in turn, and evaluates the results. `./dev bench` runs this program.
 
 Each round measures everything once. For each group of collectives and each number of ranks the peers take turns (A B C
-..., and the next round begins with B). So changes of the machine's speed affect all peers alike. Each launch appends
+..., and the next round begins with B). So changes in the machine's speed affect all peers alike. Each launch appends
 its rows to results.csv. If a run was interrupted, the next one continues where it stopped, unless the options or the
 programs have changed.
 
-With --hosts, the ranks run on hosts that bench/hosts.py makes, and each round also asks the simulator to predict the
+With --hosts, the ranks run on hosts that bench/hosts.py makes. Each round then also asks the simulator to predict the
 times of tutti that the round has measured. With --starting, this program only measures how long ranks take to start
 (bench/starting.py).
 """

@@ -28,8 +28,8 @@ def parse(lines):
 
 
 class Predictions:
-    """Holds the predicted times by cell. They do not include other load on the machine, so each is compared with the
-    lowest time over all rounds."""
+    """Holds the predicted times by cell. Predictions ignore other load on the machine, so each is compared with the
+    lowest time that was measured in any round."""
 
     def __init__(self, rows, figures):
         self.predicted, self.algorithms = {}, {}

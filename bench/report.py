@@ -53,8 +53,8 @@ def _verdict(verdict):
 
 
 def verdicts(figures, most=None):
-    """Returns a table with a row for each bar. A second table lists the cells above a bar. It
-    begins with the worst one and has at most `most` rows."""
+    """Returns a table with a row for each bar. A second table lists the cells above a bar,
+    worst first. It has at most `most` rows."""
     found = judge(figures)
     text = table(["bar", "found", "verdict"], [[v.words, v.found, _verdict(v)] for v in found],
                  ["---", "---", "---"])

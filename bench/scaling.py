@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the time that `tutti explain --scaling` estimates for every algorithm, over the number of ranks.
+"""Plots the times that `tutti explain --scaling` estimates for every algorithm, against the number of ranks.
 
     scaling.py TUTTI FOLDER    writes a chart for each vector size into FOLDER
 """

@@ -24,8 +24,8 @@ UsePAM no
 
 
 class SshServers:
-    """Runs the servers as long as its `with` statement. `options` are the options with which `tutti
-    run` uses the servers."""
+    """Runs the servers while its `with` statement runs. `options` returns the options that make
+    `tutti run` use these servers."""
 
     def __init__(self, network):
         self.network = network

@@ -106,7 +106,7 @@ class Starts:
 
     def _store_requests(self, ranks):
         """Returns how many requests the ranks make to the store. They meet at a store that this
-        function starts, since the launcher does not print the requests to its own store."""
+        function starts, since the launcher does not print how many requests its own store gets."""
         with tempfile.TemporaryDirectory() as folder:
             token = Path(folder, "token")
             token.write_text(os.urandom(32).hex())

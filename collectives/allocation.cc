@@ -21,7 +21,7 @@ namespace tutti {
 namespace {
 
 // Throws if some ranks request memory of the host and other ranks request memory of a device, or if a rank
-// has no memory of its device. All ranks have the same votes, so all ranks throw the same error.
+// could not allocate memory of its device. All ranks have the same votes, so all ranks throw the same error.
 void check_votes(const Group& group, const std::vector<AllocationVote>& votes) {
   for (std::size_t rank = 0; rank < votes.size(); ++rank) {
     const AllocationVote& vote = votes[rank];

@@ -40,9 +40,8 @@ Result<Problem> check(const Call& call, int rank, int size);
 // unsupported if the buffer lies in device memory.
 Status check(const Transfer& transfer, int size);
 
-// These functions return the error for a call with a registered region, a stream or device memory if neither
-// tutti nor a library can use it. `why` says why no library carries out the call. For messages it is
-// `no_messages`.
+// These functions return the error for a call whose region, stream or device memory cannot be used. `why`
+// says why no library carries out the call. For messages, `why` is `no_messages`.
 inline constexpr std::string_view no_messages = "no library carries out messages";
 Status useless_region();
 Status useless_stream(std::string_view why);

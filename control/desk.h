@@ -35,7 +35,7 @@ class ControlDesk final : public ControlEvents {
   // Says goodbye to the other ranks. The caller must not be the driving thread.
   void stop();
 
-  // Returns whether the plane runs, and the other ranks have not given up this one.
+  // Returns true if the plane runs and the other ranks have not given up this one.
   bool listens() const { return plane_ != nullptr && !fenced_; }
   // These functions add and remove a communicator, at the beginning and the end of its life.
   void add(ControlClient& client);

@@ -80,8 +80,8 @@ constexpr Config::Variable table[] = {
                 "listens on (NAT)."},
     {.name = "TUTTI_PORT_RANGE", .member = &Config::port_range, .default_value = "",
      .meaning = "The ports to listen on, for example 20000-21000. Each process of a host needs two ports, and a third one "
-                "if it has an InfiniBand or RoCE device. With file://, rank 0 needs one more for its store. Not set: any "
-                "free ports."},
+                "if it has an InfiniBand or RoCE device. With file:// or mpi://, and under PMI or PMIx, rank 0 needs one more "
+                "for its store. Not set: any free ports."},
     {.name = "TUTTI_LOG_LEVEL", .member = &Config::log_level, .default_value = "warn",
      .meaning = "The least severe level that is logged: off, error, warn, info, debug or trace."},
     {.name = "TUTTI_LOG_FILE", .member = &Config::log_file, .default_value = "",

@@ -38,7 +38,7 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   return logger;
 }
 
-// A `FileSink` writes to an open file. spdlog's own sink would open any kind of file, and would block at a
+// A `FileSink` writes to an open file. spdlog's own sink would open any kind of file, and would block on a
 // pipe until the pipe has a reader.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:

@@ -16,8 +16,9 @@ namespace tutti {
 Result<Descriptor> open_new_file(const std::string& path);
 
 // `open_to_append` opens a file for appending, such as a log. This is safe even if other users can guess the
-// name. It follows links and opens pipes that belong to this user or to the system. For a link or pipe of
-// another user, and for a pipe without a reader, it fails with `invalid_argument` at once.
+// name. It follows symbolic links and opens pipes, if they belong to this user or to the system. For a link
+// or pipe of another user, for a file with several names (hard links), and for a pipe without a reader, it
+// fails with `invalid_argument` at once.
 Result<Descriptor> open_to_append(const std::string& path);
 
 // While a `FileSizeSignalBlocked` lives, a write beyond the limit on file sizes (`ulimit -f`) fails with

@@ -43,10 +43,10 @@ struct Reducer {
 
 // Computes out[i] = in[i] * factor, for premultiplied sums. It may work in place. The factor is rounded to
 // the type of the computation. Integers are truncated towards zero and saturate at the bounds of their type.
-// It does nothing on boolean.
+// It does nothing to booleans.
 void scale(const void* in, void* out, std::size_t count, DataType type, double factor);
 // Computes out[i] = in[i] / divisor, the last step of an average. It may work in place. Integers are
-// truncated towards zero. It does nothing on boolean.
+// truncated towards zero. It does nothing to booleans.
 void divide(const void* in, void* out, std::size_t count, DataType type, std::size_t divisor);
 
 // Returns the instruction set in use: "avx512", "avx2", "neon" or "generic".

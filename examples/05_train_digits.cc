@@ -173,7 +173,8 @@ int main(int argc, char** argv) try {
   }
   const bool equal = compare_weights(comm, network.parameters());
   const bool good = test.accuracy >= wanted_accuracy;
-  if (speaker && !good) print("that is less than ", 100 * wanted_accuracy, " %");
+  if (!good)
+    std::cerr << "05_train_digits: the test accuracy is less than " << 100 * wanted_accuracy << " %\n";
   return equal && good ? 0 : 1;
 } catch (const std::exception& error) {
   std::cerr << "05_train_digits: " << error.what() << std::endl;

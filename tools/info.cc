@@ -21,7 +21,8 @@
 namespace tutti::tools {
 namespace {
 
-// The variables of launchers and schedulers begin with these prefixes.
+// The variables of launchers and schedulers begin with these prefixes. The last two entries are variables of
+// NCCL and Gloo, which tutti reads, too.
 constexpr std::string_view launcher_prefixes[] = {"RANK",
                                                   "WORLD_SIZE",
                                                   "LOCAL_RANK",

@@ -102,7 +102,7 @@ void declare(CLI::App& app, MachineOptions& options) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--transport", options.transport,
-                 "The transport between the ranks of a host; otherwise the one that they would use")
+                 "The transport between the ranks of a host; by default, the one that ranks choose")
       ->check(CLI::IsMember({"tcp", "shm"}));
   app.add_flag("--measure", options.measure, "Measure the costs of messages on this machine, and use these");
   app.add_option("--cores", options.cores, "The cores of a host; 0: one for every rank")

@@ -47,8 +47,8 @@ class Channel {
   virtual void cancel_recv(RecvOp& op, const Status& why) = 0;
 
   // Tells the peer that the communicator `context` has failed, and why. The peer's `ChannelEvents::on_abort`
-  // is called, possibly before messages arrive that were sent earlier. If the connection ends first, the
-  // abort is lost.
+  // is called, possibly before all earlier messages have arrived. If the connection ends first, the abort is
+  // lost.
   virtual void send_abort(std::uint32_t context, const Status& why) = 0;
   // Cancels all pending operations with `why` and closes, without calling `on_channel_down`. If `clean` is
   // set, frames under way are completed and a goodbye follows, so that the peer knows that this rank did not

@@ -2,8 +2,8 @@
 
 namespace tutti {
 
-// A `RegisteredMemory` keeps a region registered with a transport (`Transport::add_memory`) as long as it
-// exists. Any thread may destroy it, but only when no operation uses the region any more.
+// A `RegisteredMemory` keeps a region registered with a transport (`Transport::add_memory`) until it is
+// destroyed. Any thread may destroy it, but only when no operation uses the region any more.
 class RegisteredMemory {
  public:
   virtual ~RegisteredMemory() = default;

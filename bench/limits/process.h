@@ -7,7 +7,7 @@
 namespace tutti::perf {
 
 // A `Child` is a forked process that runs `work` and exits. The destructor kills the child if it
-// still runs, and waits for its end. The kernel kills the child if the parent dies first.
+// is still running, and waits for its end. The kernel kills the child if the parent dies first.
 class Child {
  public:
   explicit Child(const std::function<void()>& work);

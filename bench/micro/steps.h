@@ -9,8 +9,8 @@
 
 namespace tutti::perf {
 
-// The microbenchmarks execute schedules of this many steps, each with two float32. Such steps do so
-// little work that the executor takes almost all of the time.
+// The microbenchmarks execute schedules of this many steps. Each step has two float32 elements, so little
+// work that the executor takes almost all of the time.
 inline constexpr std::uint32_t steps = 64;
 inline constexpr std::uint64_t elements = 2;
 

@@ -32,7 +32,7 @@ class Peer {
 
   // The harness uses these two between measurements.
   virtual void barrier() = 0;
-  // Replaces each value by its maximum over all ranks.
+  // Replaces each value with its maximum over all ranks.
   virtual void largest(std::span<double> values) = 0;
 };
 

@@ -55,15 +55,15 @@ void fill(T* given, T value) {
   std::memcpy(given, &value, std::min(given->struct_size, sizeof(T)));
 }
 
-// Returns `pointer` as a reference. A null pointer throws an error, and `what` is the pointer's
-// name in the message.
+// Returns `pointer` as a reference, and throws if it is null. `what` is the pointer's name in the
+// error.
 template <class T>
 T& checked(T* pointer, const char* what) {
   if (pointer == nullptr) throw invalid(std::string(what) + " is null");
   return *pointer;
 }
 
-// These functions convert a value of the caller. They throw `invalid_argument` if the value is not valid.
+// These functions convert a value from the caller. They throw `invalid_argument` if the value is not valid.
 DataType data_type(tutti_data_type type);
 const ReduceOp& reduce_op(tutti_op op);
 Memory memory(tutti_memory kind, int device);

@@ -6,7 +6,8 @@
 #include <tutti/c.h>
 #include <tutti/store.h>
 
-// This structure is an opaque type of the C interface: the result of a function of the caller's store.
+// A `tutti_bytes` holds the result of one of the caller's store functions. The type is opaque in the C
+// interface.
 struct tutti_bytes {
   std::string value;
 };

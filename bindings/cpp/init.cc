@@ -110,8 +110,8 @@ Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nano
   return Deadline::after(from_url.value_or(setup.config.init_timeout));
 }
 
-// Returns the URL by which the ranks meet through MPI, or nothing if they meet elsewhere. If both URLs name a
-// place, the program's own counts. (If the places differ, `discover` reports that.)
+// Returns the URL by which the ranks meet through MPI, or nothing if they meet elsewhere. If the program and
+// TUTTI_INIT_METHOD both name a place, the program's URL counts. (`discover` reports places that differ.)
 std::optional<InitUrl> mpi_url(const InitOptions& given, const Config& config) {
   for (const std::string& text : {given.url, config.init_method}) {
     const Result<InitUrl> url = parse_url(text);
@@ -238,7 +238,7 @@ void agree_with_others(const std::shared_ptr<World>& world, const Config& config
   world->part_of = Composite::none;
 }
 
-// Makes the communicator that `init` returns. All ranks must already have agreed on their settings.
+// Makes the communicator that `init` returns. The ranks must already have agreed on the costs of messages.
 Communicator open_world(const std::shared_ptr<World>& world, const Config& config, Deadline deadline) {
   world->default_timeout = config.timeout;
   world->window_bytes = config.shm_window;

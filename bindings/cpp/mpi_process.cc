@@ -83,7 +83,7 @@ Status MpiProcess::initialize(Deadline deadline) {
   }
   if (!outcome.ok()) return fail(outcome.status().with_context("MPI_Init_thread"));
   if (*outcome != mpi::success) return fail(library_->status_of(*outcome, "MPI_Init_thread"));
-  // The handler runs before the handlers that MPI's libraries have registered earlier.
+  // This handler runs before the handlers that MPI's libraries have registered.
   if (std::atexit([] { instance().finalize(); }) != 0)
     return fail(Status(Code::resource_exhausted, "no more functions can be registered for the exit"));
   return {};

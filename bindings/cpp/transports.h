@@ -32,7 +32,8 @@ struct TransportEntry {
   std::string_view name;
   std::string_view meaning;
   Result<std::unique_ptr<Transport>> (*create)(const TransportSetup& setup);
-  // Returns why the transport is left out unless the user names it. Null: it is never left out.
+  // Returns ok, or the reason for leaving the transport out if the user does not name it. If this is null,
+  // the transport is never left out.
   Status (*left_out)(const Config& config) = nullptr;
 };
 
@@ -46,7 +47,7 @@ std::span<const TransportEntry> transport_entries();
 
 // Makes the transports in `names`, and fails if one of them cannot run here. It ignores names of offloads
 // (bindings/cpp/offloads.h). An empty list or only "auto" means all transports that can run here and are not
-// `left_out`. In that case the function logs why each remaining transport was not made, and fails if no
+// `left_out`. In that case the function logs why it did not make each of the others, and fails if no
 // transport can run here.
 Result<std::vector<std::unique_ptr<Transport>>> make_transports(const std::vector<std::string>& names,
                                                                 const TransportSetup& setup);

@@ -13,8 +13,8 @@ namespace tutti::python {
 
 namespace {
 
-// `AllocatedArray` gives Python access to memory of `Communicator::allocate` by DLPack. Memory of
-// the host also has the buffer protocol. Every view keeps the memory alive.
+// `AllocatedArray` gives Python access, through DLPack, to memory from `Communicator::allocate`.
+// Host memory also has the buffer protocol. Every view keeps the memory alive.
 struct AllocatedArray {
   std::shared_ptr<Allocation> allocation;
   Memory memory;

@@ -20,9 +20,9 @@ nb::object bytes_view(const void* data, std::size_t bytes, int flags) {
   return nb::steal(PyMemoryView_FromMemory(memory, static_cast<Py_ssize_t>(bytes), flags));
 }
 
-// Calls a user's Python function on the driving thread, which does not hold the GIL. An exception
-// of the function makes the operation fail on all ranks with the exception's text, like an
-// exception of a C++ function.
+// Calls a user's Python function on the driving thread, which does not hold the GIL. If the
+// function raises an exception, the operation fails on all ranks with the exception's text, as it
+// does if a C++ function throws.
 void call_function(const void* left, const void* right, void* out, std::size_t count, DataType type,
                    void* state) {
   if (Py_IsInitialized() == 0) throw std::runtime_error("the Python interpreter has ended");

@@ -15,7 +15,7 @@ namespace tutti_torch {
 
 // `Completions` settles operations for which perhaps no thread ever waits (`PendingWork::settle`). These are
 // of three kinds: operations with a future, operations on the memory of a CUDA device, and operations whose
-// Work object was destroyed while they were in flight or still had results to copy.
+// Work object was destroyed before they had ended and their results had been copied.
 //
 // One thread leads: it makes progress for the outstanding operations, oldest first. The thread that
 // settles an operation completes its future, and so runs the future's callbacks. A callback may

@@ -7,7 +7,7 @@ namespace tutti_torch {
 
 // Returns the calling thread's last error of the C interface as an exception with the library's
 // message. torch raises it as torch.distributed.DistBackendError, as RuntimeError for wrong arguments,
-// or as NotImplementedError for what is not supported. The message of a timeout says that the time limit was
+// or as NotImplementedError for unsupported calls. The message of a timeout says that the time limit was
 // `timeout`.
 std::exception_ptr last_error(int code, const char* what, std::chrono::milliseconds timeout);
 

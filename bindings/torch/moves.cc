@@ -96,7 +96,7 @@ intrusive_ptr<Work> ProcessGroupTutti::_allgather_base(at::Tensor& output, at::T
       });
 }
 
-// Sets outputs[r][i] to the inputs[i] of rank r.
+// Sets outputs[r][i] to rank r's inputs[i].
 intrusive_ptr<Work> ProcessGroupTutti::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                                                            const c10d::AllgatherOptions& options) {
   TORCH_CHECK(outputs.size() == static_cast<std::size_t>(size_),

@@ -37,8 +37,8 @@ class Signal {
     };
     if (tutti_work_then(work, drop, keep) != TUTTI_OK) delete keep;
   }
-  // Waits until `end` at most. Returns false if the byte has not been sent or received at that
-  // time. Throws if the group failed or the program was interrupted.
+  // Waits until `end` at the latest. Returns false if the byte has not been sent or received by then. Throws
+  // if the group failed or the program was interrupted.
   bool wait_until(Clock::time_point end) const {
     using std::chrono::nanoseconds;
     for (int done = 0;;) {

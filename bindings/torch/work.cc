@@ -192,9 +192,10 @@ void OperationWork::make_wait_for_copies(const c10::Stream& stream) const {
   if (copied_) copied_->block(stream);
 }
 
-// Completing the future runs its callbacks on this thread. A future of CUDA tensors records the
-// current stream. A thread that waits for the future also waits for the present work of this
-// stream. So the stream comes from torch's pool, and contains none of the program's other work.
+// Completing the future runs its callbacks on this thread. A future of CUDA tensors also
+// records the stream that is current here. Threads that wait for the future then wait for the work that is
+// already on that stream. So this function makes a stream of torch's pool current, which has none of the
+// program's other work.
 void OperationWork::complete_future() {
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {

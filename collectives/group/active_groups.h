@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// `ActiveGroups` polls the communicators of a world that have something to do. It leaves all others alone, so
-// that an idle communicator costs nothing.
+// `ActiveGroups` polls those communicators of a world that have something to do. It leaves all others alone,
+// so that an idle communicator costs nothing.
 //
 // Only the driving thread calls these functions, except where a comment says otherwise.
 class ActiveGroups final : public Pollable {

@@ -42,8 +42,8 @@ class TUTTI_CAPABILITY("baton") Gate {
   }
   // Fails the communicator, now or as soon as the driving thread can act.
   void abort(const Status& why);
-  // Returns whether this is a forked child. A call in a forked child might wait forever for a lock that a
-  // thread of the parent held.
+  // Returns whether this process is a forked child. A call in a forked child might wait forever for a lock
+  // that a thread of the parent held.
   bool is_forked() const { return driver_.forked(); }
   // Returns once every operation that was handed over has started. The calling thread must not drive.
   void settle();

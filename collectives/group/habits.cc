@@ -94,7 +94,8 @@ void Habits::carry_out(Habit& habit, const CallOptions& options, Work& work) {
   parts_.mesh.on_issued(parts_.context, number);
 }
 
-// The habit gets another operation for the next equal call, so that the next call need not be checked either.
+// Returns the habit's operation as `work`, since the operation has not completed. The habit gets a new
+// operation for the same call, so that the next equal call need not be checked.
 void Habits::keep(Habit& habit, const CallOptions& options, Work& work) {
   Operation& operation = *std::exchange(habit.operation, nullptr);
   bind(habit, habit.call, operation.call);

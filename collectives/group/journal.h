@@ -24,9 +24,9 @@ class Journal {
   // --- any thread ---
 
   std::uint64_t number_collective() { return next_collective_.fetch_add(1, std::memory_order_relaxed); }
-  // Numbers a collective like `number_collective`, but without the cost of an atomic increment. Only the
-  // driving thread may call it. The increment need not be atomic, since a program that issues from several
-  // threads must order its calls anyway.
+  // Does the same as `number_collective`, without the cost of an atomic increment. Only the driving thread
+  // may call it. The increment need not be atomic, since a program that issues from several threads must
+  // order its calls anyway.
   std::uint64_t number_collective_at_once() {
     const std::uint64_t number = next_collective_.load(std::memory_order_relaxed);
     next_collective_.store(number + 1, std::memory_order_relaxed);
@@ -46,7 +46,7 @@ class Journal {
   // --- driving ---
 
   std::uint64_t number_transfer() { return next_transfer_++; }
-  // Returns the time now if operation `number` is to be timed; otherwise 0. Without a trace, only some of the
+  // Returns the time now, or 0 if operation `number` is not timed. Without a trace, only some of the
   // operations that complete at once are timed.
   History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
   void begin(Operation& operation);

@@ -68,7 +68,7 @@ class LiveOperations {
   const std::chrono::nanoseconds default_timeout_;
   ActiveGroups::Member& group_;
   Operation* newest_ = nullptr;
-  Operation* ending_ = nullptr;  // the first of the operations that were given up
+  Operation* ending_ = nullptr;  // heads the list of the operations that were given up
 };
 
 }  // namespace tutti

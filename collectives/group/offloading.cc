@@ -91,7 +91,7 @@ void Offloading::abort(const Status& why) {
 }
 
 // A session's destructor may block. So the sessions are destroyed at the end of this function, when `abort`
-// no longer finds them and the baton has been given back.
+// no longer finds them and `guard` has given back the baton (see Driver).
 void Offloading::close() {
   if (slots_.empty()) return;
   std::vector<std::unique_ptr<OffloadSession>> sessions;

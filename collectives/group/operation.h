@@ -87,8 +87,9 @@ class Operation {
   // Gives the operation up. The operation ends once nothing touches its memory any more, possibly before
   // `cancel` returns.
   void cancel(const Status& why);
-  // Returns what makes a stream wait for the operation. It is empty if the operation has ended. Errors:
-  // unsupported if no library carries out the operation; the operation's own error if it has failed.
+  // Returns a function that makes the stream wait for the operation, or an empty function if the operation
+  // has ended. Fails with `unsupported` if no library carries out the operation, or with the operation's own
+  // error if it has failed.
   Result<StreamWait> wait_on(void* stream);
   // Returns the world ranks that the operation waits for.
   std::vector<int> awaited() const { return executing ? execution->awaited() : std::vector<int>(); }
@@ -147,7 +148,7 @@ class Operation {
 // Returns the error of every call that a forked child makes on a communicator.
 Status forked_child();
 
-// Calls a callback of `then`. An exception of the callback is logged and dropped.
+// Calls a callback of `then`. An exception from the callback is logged and dropped.
 void run_callback(const std::function<void(const Status&)>& callback, const Status& status);
 
 // `OperationPool` recycles operations, so that a repeated call allocates nothing.

@@ -66,8 +66,8 @@ struct World {
   static constexpr std::chrono::nanoseconds usual_goodbye_limit = std::chrono::seconds(2);
   std::chrono::nanoseconds goodbye_limit = usual_goodbye_limit;
   ContextNumbers contexts;
-  // This is the size in bytes of each rank's window in communicators whose ranks share memory; 0 if no ranks
-  // are to share memory. Both this size and `shared_room` must be equal on all ranks.
+  // This is the size in bytes of each rank's window in communicators whose ranks share memory; 0 if ranks
+  // must not share memory. Both this size and `shared_room` must be equal on all ranks.
   std::uint64_t window_bytes = 0;
   // On each host, the communicators after the first may share this many bytes in total.
   std::uint64_t shared_room = std::uint64_t{256} << 20;

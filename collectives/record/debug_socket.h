@@ -17,10 +17,10 @@
 
 namespace tutti {
 
-// `DebugServer` answers each connection to an abstract unix socket with a text, and closes it. It reads
-// nothing, so no input can do harm. Only processes of the same user (SO_PEERCRED) get an answer. It has its
-// own thread, so it answers even if a callback of the program does not return. It serves one connection at a
-// time.
+// `DebugServer` answers each connection to an abstract unix socket with a text, then closes the connection.
+// It reads nothing, so no input can do harm. Only processes of the same user (SO_PEERCRED) get an answer. It
+// has its own thread, so it answers even if a callback of the program does not return. It serves one
+// connection at a time.
 //
 // In a forked child it does nothing.
 class DebugServer {
@@ -46,7 +46,7 @@ class DebugServer {
 
 // A `DebugEndpoint` is a server in this process's network namespace. It may belong to any user.
 struct DebugEndpoint {
-  pid_t pid = 0;  // as that process sees it; in a container, the number seen here may differ
+  pid_t pid = 0;  // as the server sees it; if the server is in a container, this process may see another
   std::string name;
 };
 std::vector<DebugEndpoint> debug_endpoints();

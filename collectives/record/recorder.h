@@ -23,7 +23,7 @@ namespace tutti {
 class JsonWriter;
 class Mesh;
 
-// `Recorded` is the flight recorder's view of a communicator. Any thread may call, except where noted.
+// `Recorded` is the flight recorder's view of a communicator. Any thread may use it, except where noted.
 class Recorded {
  public:
   // A `Waiting` is an operation in flight: its number in `collectives` or `transfers`, and the world ranks
@@ -107,7 +107,7 @@ class Recorder {
   std::map<const Recorded*, bool> groups_;  // the value says whether the file contains its failure
   std::mutex asking_;                       // one question at a time
   Question question_;
-  bool asked_ = false;  // a question has not been answered yet
+  bool asked_ = false;  // true while a question has not been answered
   Waiting answer_;
   std::condition_variable answered_;
 };

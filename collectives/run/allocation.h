@@ -66,8 +66,7 @@ class GroupMemory {
   std::unique_ptr<AllocatedMemory> device_;
   std::vector<std::unique_ptr<RegisteredMemory>> registrations_;
   std::atomic<std::uint32_t>* releases_ = nullptr;  // counts the releases; lies in the segment
-  std::atomic<bool> released_{false};  // this rank has released it; not in the segment, where others could
-                                       // write
+  std::atomic<bool> released_{false};  // by this rank; not in the segment, where others could change it
 };
 
 // `AllocationTable` holds the allocations of a group, by number. They stay mapped until all ranks have

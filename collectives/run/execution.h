@@ -26,8 +26,8 @@ class Execution {
   virtual std::vector<int> awaited() const = 0;
   // Returns the name of the library that the execution waits for; empty if it waits for none.
   virtual std::string_view awaited_library() const { return {}; }
-  // Returns what makes a stream wait for the library that carries out the operation. Errors: unsupported, if
-  // no library does.
+  // Returns a function that makes a stream wait for the library that carries out the operation. Errors:
+  // unsupported, if no library carries it out.
   virtual Result<StreamWait> wait_on(void*) {
     return Status(Code::unsupported, "no library carries out the call, so no stream can wait for it");
   }

@@ -15,9 +15,8 @@ namespace tutti {
 class FlatSchedule {
  public:
   struct Place {
-    BufferId buffer = BufferId::input;  // `window`: the slots' payloads; `offset` counts from rank
-                                        // 0's payload
-    std::size_t offset = 0;
+    BufferId buffer = BufferId::input;
+    std::size_t offset = 0;  // in bytes; if `buffer` is `window`, from the beginning of rank 0's payload
   };
   struct Step {
     StepKind kind = StepKind::copy;

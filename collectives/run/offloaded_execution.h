@@ -53,7 +53,7 @@ class OffloadedExecution final : public Execution {
   // --- driving ---
 
   void start(const RunBinding& binding) override;
-  // If there is a session, the caller must have aborted it before.
+  // If there is a session, the caller must abort it first.
   void cancel(const Status& why) override;
   std::vector<int> awaited() const override;
   std::string_view awaited_library() const override;

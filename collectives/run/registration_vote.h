@@ -14,8 +14,8 @@ namespace tutti {
 // other's buffers. Each rank publishes where its buffers lie, and all ranks draw the same conclusion.
 class RegistrationVote {
  public:
-  // `Sizes` has the sizes in bytes of the input and of the output, which are equal on all ranks that have
-  // such a buffer.
+  // `Sizes` has the sizes in bytes of the input and of the output. Each size is the same on all ranks that
+  // have such a buffer.
   struct Sizes {
     std::uint64_t input = 0;
     std::uint64_t output = 0;
@@ -28,7 +28,7 @@ class RegistrationVote {
 
   // Publishes where this rank's buffers for operation `number` lie.
   void show(Board& board, std::uint64_t number, const RunBinding& binding, Sizes sizes) const;
-  // Evaluates the votes of all ranks; the result is equal on all of them. If it is true, `input` and `output`
+  // Evaluates the votes of all ranks; all ranks get the same result. If it is true, `input` and `output`
   // return the addresses of the buffers.
   bool is_unanimous(Board& board, std::uint64_t number, const Fingerprint& call, Sizes sizes);
 

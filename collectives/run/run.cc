@@ -132,7 +132,7 @@ void Run::fail(const Status& why) {
   if (!draining_) report_failure();
 }
 
-// Passes a copy of the reason: the owner may cancel the run, and so end it, before the owner uses the reason.
+// Passes a copy of the reason, since the owner may cancel the run, and so end it, before it uses the reason.
 void Run::report_failure() {
   const Status why = why_;
   binding_.failed(binding_.owner, why);

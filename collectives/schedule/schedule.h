@@ -36,7 +36,7 @@ enum class StepKind : std::uint8_t {
   copy,         // out = left
   reduce,       // out = left op right
   scale,        // out = left * the operation's factor (premultiplied sum)
-  divide,       // out = left / world size (average)
+  divide,       // out = left / number of ranks (average)
   signal,       // publishes that all steps before it are done, as this rank's `index`-th signal
   await,        // waits until `peer` has given its `index`-th signal (0: does not wait)
 };

@@ -37,8 +37,8 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ x >> 31;
 }
 
-// Called before a frame with at least one hop left is passed on. Uses up one hop. It also caps the number at
-// `most_hops`, since the frame's sender may have written any number.
+// Uses up one hop before a frame is passed on. The frame must have at least one hop left. Also caps the
+// number at `most_hops`, since the frame's sender may have written any number.
 void count_hop(Frame& frame) {
   frame.hops = std::min(frame.hops, most_hops);
   --frame.hops;

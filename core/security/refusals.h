@@ -10,7 +10,7 @@ namespace tutti::security {
 
 // `Refusals` records the failures of a listener's guards. It logs them, but does not let strangers fill the
 // log. It remembers the last failure that may explain why a rank is missing. Each kind of failure has its own
-// limit of warnings. Therefore, even a large number of processes without a token cannot hide a process with a
+// limit on warnings. Therefore, even a large number of processes without a token cannot hide a process with a
 // wrong token. Any thread may call it.
 class Refusals {
  public:

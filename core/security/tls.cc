@@ -16,7 +16,7 @@ constexpr std::string_view identity = "tutti";
 
 int socket_of(BIO* bio) { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
 
-// This function replaces OpenSSL's own socket BIO, which would raise SIGPIPE.
+// OpenSSL's own socket BIO would raise SIGPIPE, so `make_bio` makes a BIO that uses these functions.
 int send_bytes(BIO* bio, const char* bytes, std::size_t count, std::size_t* sent) {
   BIO_clear_retry_flags(bio);
   const ssize_t result = ::send(socket_of(bio), bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -70,5 +70,5 @@ inline Digits load_digits(std::initializer_list<std::string> paths) {
     if (digits.test.empty()) throw std::runtime_error(path + " holds too few images");
     return digits;
   }
-  throw std::runtime_error("cannot read the images; looked at" + tried + " (--data PATH names another file)");
+  throw std::runtime_error("cannot read the images; looked at" + tried);
 }

@@ -246,10 +246,10 @@ TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Does what tutti_work_wait does, for at most `timeout_ns`. If the operation has not ended by then,
  * it continues, `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* Makes `stream` (a cudaStream_t) wait until an added library has completed the operation. Returns
- * at once, without waiting for the operation. Only tutti_work_wait tells whether all ranks have
- * made the same call. Does nothing if the operation has ended. Returns the operation's code if it
- * failed, and TUTTI_ERROR_UNSUPPORTED if no library carries it out. */
+/* Makes `stream` (a cudaStream_t, of any device) wait until an added library has completed the operation.
+ * Only tutti_work_wait tells whether all ranks have made the same call. Returns at once. Does nothing if the
+ * operation has ended. Returns the operation's code if it failed, TUTTI_ERROR_UNSUPPORTED if no library
+ * carries it out or `stream` is being captured, and TUTTI_ERROR_INVALID_ARGUMENT if there is no `stream`. */
 TUTTI_C_API int tutti_work_wait_on(tutti_work* work, void* stream);
 /* Returns 1 once the operation has ended, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);

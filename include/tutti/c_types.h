@@ -30,7 +30,7 @@ enum {
 
 /* Returns a code's name: "ok", "timeout", ..., or "unknown" for other numbers. The text is static. */
 TUTTI_C_API const char* tutti_code_name(int code);
-/* Returns the reason of this thread's last failed call: never null, valid until the thread's next failure. */
+/* Returns the reason for this thread's last failure: never null, valid until the thread's next failure. */
 TUTTI_C_API const char* tutti_error_message(void);
 /* Returns the world rank that this thread's last failed call blames, or -1. */
 TUTTI_C_API int tutti_error_peer(void);

@@ -142,9 +142,9 @@ class TUTTI_API Registration {
 // carries out. This first collective therefore blocks until all ranks have called it. Inside a
 // `then` callback, this first collective fails with `invalid_argument`.
 //
-// Thread rule: any thread may call. But threads that issue collectives on one communicator must synchronize,
-// since all ranks must issue these collectives in the same order. `split`, `allocate` and `shrink` are
-// collectives in this sense. `send` and `recv` match by tag and may be issued concurrently.
+// Thread rule: any thread may call any function. But threads that issue collectives on one communicator must
+// synchronize, since all ranks must issue these collectives in the same order. `split`, `allocate` and
+// `shrink` are collectives in this sense. `send` and `recv` match by tag and may be issued concurrently.
 class TUTTI_API Communicator {
  public:
   // Makes an empty communicator. A communicator that was moved from is empty, too. Every call on an empty
@@ -271,8 +271,8 @@ class TUTTI_API Communicator {
   // Also registers it with the libraries that carry out whole collectives. Transports that can write into a
   // peer's memory then write large messages straight into receive buffers in this memory, without copies. For
   // other transports this changes nothing. The memory must not be freed before the result is destroyed. Only
-  // this rank is involved. The call may take long. It throws `Error` (resource_exhausted) if the system does
-  // not let the process register more memory.
+  // this rank is involved. The call may take a while. It throws `Error` (resource_exhausted) if the system
+  // does not let the process register more memory.
   Registration register_memory(std::span<std::byte> memory);
 
   // Ends all pending and later operations of this communicator with `aborted`, here and on all ranks that can

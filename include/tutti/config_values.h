@@ -47,8 +47,8 @@ TUTTI_API std::optional<PortRange> parse_port_range(std::string_view text);
 // is sorted by collective.
 TUTTI_API std::optional<std::vector<AlgorithmChoice>> parse_algorithm_choices(std::string_view text);
 
-// Each formatter returns an exact text that its parser reads back. Durations and sizes are whole numbers of
-// the largest unit that fits: "1500ms", "64K".
+// Each formatter returns a text that its parser turns back into the same value. Durations and sizes are whole
+// numbers of the largest unit that fits: "1500ms", "64K".
 TUTTI_API std::string format_duration(std::chrono::nanoseconds duration);
 TUTTI_API std::string format_size(std::uint64_t bytes);
 TUTTI_API std::string format_list(const std::vector<std::string>& items);

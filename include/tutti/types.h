@@ -100,7 +100,7 @@ enum class CollectiveKind : std::uint8_t {
 };
 inline constexpr int collective_kind_count = 18;
 
-// Return whether the collective reduces elements, and whether it has a root.
+// These functions return whether the collective reduces elements, and whether it has a root.
 TUTTI_API bool is_reduction(CollectiveKind kind);
 TUTTI_API bool has_root(CollectiveKind kind);
 // These functions convert a kind to its name ("all_reduce") and back. `parse_collective_kind` returns nothing

@@ -204,7 +204,7 @@ Result<Launch> complete(const Explicit& known, const Source& source, Reader& rea
   return launch;
 }
 
-// Fails if only one of rank and world size is given, since to take the missing value from elsewhere would mix
+// Fails if only one of rank and world size is given, since taking the missing value from elsewhere would mix
 // two launchers.
 Status check_halves(const Explicit& known) {
   if (known.rank_ && !known.world_size_) {

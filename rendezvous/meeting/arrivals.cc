@@ -23,7 +23,7 @@ std::string list_ranks(const std::vector<int>& ranks) {
   return ranks.size() > most_missing_named ? text + " and more" : text;
 }
 
-// Asks for whole blocks of ranks first. So the search is quick even if only a few ranks of a large world are
+// Asks for whole blocks of ranks first, so the search is quick if only a few ranks of a large world are
 // missing.
 Result<std::vector<int>> missing_ranks(Store& store, const Introduction& self, Deadline limit) {
   std::vector<int> missing;

@@ -22,8 +22,7 @@ bool is_over(const Status& status) {
   return status.peer() < 0 && (status.code() == Code::peer_lost || status.code() == Code::unreachable);
 }
 
-// If `failure` is a timeout, adds which process the store refused last, since that process may be the missing
-// rank.
+// If `failure` is a timeout, adds the process that the store refused last, which may be the missing rank.
 Status with_refusal(const Status& failure, const Session& session) {
   const std::string refusal = session.last_refusal();
   if (failure.code() != Code::timeout || refusal.empty()) return failure;

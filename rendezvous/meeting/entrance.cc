@@ -71,8 +71,9 @@ Status Entrance::disagreement(const Introduction& first) const {
 
 Status Entrance::duplicate(const Introduction& holder) const { return taken_twice(holder, meeting_.self); }
 
-// Puts this rank's Introduction under the key if the key is free. Otherwise the key has the Introduction of
-// another rank, the holder. Then `conflict` decides: it returns ok if this rank may enter beside the holder.
+// Puts this rank's Introduction under the key if the key is free. Otherwise another process, the holder, has
+// put its Introduction there. Then `conflict` decides: it returns ok if this rank may enter alongside
+// the holder.
 Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
   MeetingStore& store = meeting_.store;
   const bool is_seat = key != session_key;

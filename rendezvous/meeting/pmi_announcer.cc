@@ -35,9 +35,9 @@ Secret from_hex(std::string_view hex) {
   return secret;
 }
 
-// A meeting's keys contain the number of fences that this process passed before the meeting. The text
-// is cut into pieces. After the prefix, a key has the number of its piece, from 1; key 0 holds the number of
-// pieces.
+// A meeting's keys begin with this prefix, which contains the number of fences that this process passed
+// before the meeting. The text is cut into pieces, whose keys end with 1, 2 and so on. The key that ends with
+// 0 holds the number of pieces.
 std::string key_prefix(const PmiClient& client) { return "tutti-" + std::to_string(client.fences()) + "-"; }
 
 }  // namespace

@@ -39,7 +39,7 @@ class PmiClient {
 
   // Begins a sequence of the calls below, and lets them ask `interrupted` repeatedly while they wait. Says
   // hello if this is the first sequence. Fails with `invalid_argument` if another thread is in such a
-  // sequence, or if no launcher answers. The sequence lasts as long as `turn`.
+  // sequence, and otherwise as the calls below do. The sequence lasts as long as `turn`.
   Status begin(std::unique_lock<std::mutex>& turn, std::function<bool()> interrupted, Deadline deadline);
 
   // The calls below fail with `timeout`, with `aborted`, or with `invalid_argument`, which says why the

@@ -31,7 +31,7 @@ Secret take(pmix::Value* value) {
   return text;
 }
 
-// Passes a fence that gives all ranks the texts that each of them has put.
+// Passes a fence that gives every rank the texts that all ranks have put.
 pmix::Outcome collecting_fence(const pmix::Api& api) {
   pmix::Info collect;
   pmix::collect_data.copy(collect.key, sizeof(collect.key) - 1);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-// These functions name the program that a process runs, by the command that started it.
+// These functions find the name of the program that a process runs, from the command that started it.
 namespace tutti::rendezvous {
 
 // Returns the words of the command that started this process, or nothing if they cannot be read.

@@ -256,12 +256,15 @@ TEST_P(ChannelConformance, SmallMessagesOvertakeLargeOnes) {
 
 TEST_P(ChannelConformance, SendsToOneself) {
   World world(GetParam(), 1);
-  for (const std::size_t bytes : {0u, 8u, 1'000'000u}) {
-    Send send(bytes, collective(bytes), 1);
-    Recv recv(bytes, 0, collective(bytes));
-    if (bytes % 2 == 0) world[0].post(recv);
+  std::uint64_t sequence = 0;
+  for (const std::size_t bytes : {0u, 8u, 1'000'000u, 0u, 8u, 1'000'000u}) {
+    const bool recv_first = sequence < 3;
+    Send send(bytes, collective(sequence), 1);
+    Recv recv(bytes, 0, collective(sequence));
+    ++sequence;
+    if (recv_first) world[0].post(recv);
     world[0].post(0, send);
-    if (bytes % 2 != 0) world[0].post(recv);
+    if (!recv_first) world[0].post(recv);
     ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
     EXPECT_TRUE(recv.holds(1));
   }

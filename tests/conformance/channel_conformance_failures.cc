@@ -309,7 +309,7 @@ TEST_P(ChannelFailures, ShutdownWithThingsInFlight) {
   }
 }
 
-// Only ranks of the job can connect, and only while this rank runs.
+// Only the other ranks of the job can connect, and only by a transport that this rank uses.
 TEST_P(ChannelFailures, StrangersAreRefused) {
   World world(GetParam(), 2);
   expect_alive(world, 0);

@@ -36,8 +36,8 @@ struct Transfer {
 class LateCancel : public ::testing::TestWithParam<MakeFixture> {};
 
 // Messages are cancelled at one end while their bytes move, and a little later at the other end.
-// After both ends have ended, the receive's memory does not change any more, and the send's memory
-// is not read.
+// After the operations at both ends have ended, the receive's memory no longer changes, and the
+// send's memory is not read.
 TEST_P(LateCancel, LeavesMemoryAlone) {
   constexpr std::uint64_t rounds = 10;
   constexpr std::uint32_t at_once = 100;

@@ -31,8 +31,8 @@ constexpr int most_elements = 240;
 int below(Random& random, int end) { return std::uniform_int_distribution(0, end - 1)(random); }
 bool one_in(Random& random, int times) { return below(random, times) == 0; }
 
-// A `Trouble` is what goes wrong in a scene. The culprit aborts or leaves, or all devices break. NCCL refuses
-// a call of the culprit, or fails or hangs in such a call. One call of a function of the CUDA driver fails.
+// A `Trouble` is the one thing that goes wrong in a scene: the culprit aborts or leaves; all devices break;
+// NCCL refuses a call of the culprit, or fails or hangs in it; or one call of the CUDA driver fails.
 enum class Trouble { none, abort, leave, device, refusal, failure, hang, driver };
 constexpr int troubles = 8;
 

@@ -1,6 +1,6 @@
-// Tests which streams a call may follow. Also tests streams that have no room for more work. A thread that
-// adds work to such a stream has to wait in CUDA. The stream itself may wait for a call of tutti, so tutti
-// must continue that call in the meantime.
+// Tests which streams a call may follow, and which streams may wait for a call. Also tests streams that have
+// no room for more work. A thread that adds work to such a stream has to wait in CUDA. The stream itself may
+// wait for a call of tutti, so tutti must continue that call in the meantime.
 
 #include <atomic>
 #include <barrier>
@@ -96,6 +96,132 @@ TEST_P(ForeignStream, IsATimeoutThatNamesTheRankIfOnlyTheOtherRanksMakeTheCall) 
 }
 
 INSTANTIATE_TEST_SUITE_P(, ForeignStream, testing::Values("nccl", "staged"),
+                         [](const auto& each) { return each.param; });
+
+// --- streams that wait for a call ---
+
+// A `ContextStream` is a stream in a context that is not the primary context of its device.
+class ContextStream {
+ public:
+  explicit ContextStream(int device) {
+    initialize_cuda();
+    EXPECT_EQ(cuCtxCreate_v2(&context_, 0, device), cuda::success);
+    EXPECT_EQ(api().StreamCreate(&stream_, cuda::stream_non_blocking), cuda::success);
+    EXPECT_EQ(api().CtxPopCurrent(&context_), cuda::success);
+  }
+  ~ContextStream() {
+    synchronise();
+    api().StreamDestroy(stream_);
+    EXPECT_EQ(cuCtxDestroy_v2(context_), cuda::success);
+  }
+  ContextStream(const ContextStream&) = delete;
+  ContextStream& operator=(const ContextStream&) = delete;
+
+  void* handle() const { return stream_; }
+  void synchronise() const { api().StreamSynchronize(stream_); }
+  void add(void (*function)(void*), void* data) const {
+    EXPECT_EQ(cuLaunchHostFunc(stream_, function, data), cuda::success);
+  }
+
+ private:
+  static const cuda::Api& api() { return **cuda::load(TUTTI_FAKE_CUDA); }
+  cuda::Context context_ = nullptr;
+  cuda::StreamHandle stream_ = nullptr;
+};
+
+// Work of a stream sets and reads the first element of the array.
+struct FirstElement {
+  explicit FirstElement(const DeviceArray<float>& of) : place(of.view().front()) {}
+  static void set(void* self) {
+    std::this_thread::sleep_for(milliseconds(2));
+    static_cast<FirstElement*>(self)->place = 7;
+  }
+  static void read(void* self) {
+    static_cast<FirstElement*>(self)->seen = static_cast<FirstElement*>(self)->place;
+  }
+  float& place;
+  float seen = 0;
+};
+
+class WaitingStream : public DeviceStreams {
+ protected:
+  // Lets a stream of rank 0 wait for a call that rank 1 has not made yet, with each number of queries that
+  // NCCL needs to put the call into its own stream.
+  static void run(const auto& stream);
+};
+
+void WaitingStream::run(const auto& stream) {
+  Cluster ranks(2, world(std::chrono::seconds(20)));
+  std::barrier together(2);
+  ranks.run([&](Communicator& comm) {
+    for (const int queries : {0, 5000}) {
+      const DeviceArray<float> data(comm.rank(), {1, 1});
+      EXPECT_TRUE(sum_on_device(comm, data).ok());
+      FirstElement first(data);
+      Work work;
+      if (comm.rank() == 0) {
+        fake_nccl().launch_queries = queries;
+        work = comm.all_reduce(data.buffer(), ReduceOp::sum);
+        EXPECT_NO_THROW(work.wait_on(stream.handle()));
+        stream.add(FirstElement::read, &first);
+        fake_nccl().launch_queries = 1;
+      }
+      together.arrive_and_wait();
+      if (comm.rank() == 1) work = comm.all_reduce(data.buffer(), ReduceOp::sum);
+      if (comm.rank() == 0) {
+        stream.synchronise();
+        EXPECT_EQ(first.seen, 4.0f);
+      }
+      EXPECT_TRUE(outcome(work).ok()) << outcome(work).to_string();
+      together.arrive_and_wait();
+    }
+  });
+}
+
+TEST_P(WaitingStream, MayBeOfAnotherDevice) { run(DeviceStream(3)); }
+
+TEST_P(WaitingStream, MayBeOfAnotherContextOfTheDevice) { run(ContextStream(0)); }
+
+TEST_P(WaitingStream, ThatDoesNotExistIsAnInvalidArgument) {
+  Cluster ranks(2, world(std::chrono::seconds(20)));
+  std::barrier together(2);
+  ranks.run([&](Communicator& comm) {
+    const DeviceArray<float> data(comm.rank(), {1, 1});
+    EXPECT_TRUE(sum_on_device(comm, data).ok());
+    Work work;
+    if (comm.rank() == 0) {
+      work = comm.all_reduce(data.buffer(), ReduceOp::sum);
+      try {
+        work.wait_on(&work);
+        ADD_FAILURE() << "there is no such stream";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::invalid_argument) << error.what();
+      }
+    }
+    together.arrive_and_wait();
+    if (comm.rank() == 1) work = comm.all_reduce(data.buffer(), ReduceOp::sum);
+    EXPECT_TRUE(outcome(work).ok()) << outcome(work).to_string();
+    EXPECT_TRUE(sum_on_device(comm, data).ok());
+  });
+}
+
+TEST_P(WaitingStream, OfAnotherContextMayAlsoBeFollowed) {
+  Cluster ranks(2, world(std::chrono::seconds(20)));
+  ranks.run([&](Communicator& comm) {
+    const DeviceArray<float> data(comm.rank(), {1, 1});
+    const ContextStream stream(comm.rank());
+    for (int i = 0; i < 5; ++i) {
+      FirstElement first(data);
+      stream.add(FirstElement::set, &first);
+      Work work = comm.all_reduce(data.buffer(), ReduceOp::sum, {.stream = stream.handle()});
+      EXPECT_TRUE(outcome(work).ok()) << outcome(work).to_string();
+      EXPECT_EQ(data.values()[0], 14.0f);
+      EXPECT_TRUE(sum_on_device(comm, data).ok());
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, WaitingStream, testing::Values("nccl", "staged"),
                          [](const auto& each) { return each.param; });
 
 // --- full streams ---

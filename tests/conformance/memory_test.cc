@@ -1,6 +1,6 @@
 // Tests calls on device memory if no offload library supports such memory (docs/seams/memory.md).
-// The buffers are at addresses that no process can access, so a test crashes if the library reads
-// or writes them.
+// Most device buffers are at addresses that no process can access, so a test crashes if the library reads or
+// writes them.
 
 #include <array>
 #include <cstdint>

@@ -26,7 +26,7 @@ using Kind = CollectiveKind;
 
 constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce, Kind::broadcast, Kind::all_gather,
                           Kind::reduce_scatter, Kind::gather, Kind::scatter};
-// At this count, the message is large enough for the ranks to vote on whether their buffers are
+// At this count, a vector is large enough for the ranks to vote on whether their buffers are
 // registered.
 constexpr std::uint64_t count = 33'001;
 

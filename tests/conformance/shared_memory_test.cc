@@ -70,8 +70,8 @@ Status ending(Work work) {
   }
 }
 
-// One rank makes a different call. Some ranks notice only a few operations later, but all of them get an
-// error that names both calls.
+// One rank makes a different call. Some ranks notice this only after a few more operations, but all of them
+// get an error that names both calls.
 TEST_P(SharedMemory, EveryMismatchIsToldToAll) {
   struct Variant {
     const char* name;

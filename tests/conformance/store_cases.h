@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-// `StoreUnderTest` is one store. `open` returns a handle to the store, such as each rank of a job has.
+// `StoreUnderTest` is one store. `open` returns a handle to the store. In a job, each rank has such a handle.
 class StoreUnderTest {
  public:
   virtual ~StoreUnderTest() = default;

@@ -20,8 +20,8 @@ struct OpenPortOptions {
   std::chrono::milliseconds hello_limit = std::chrono::hours(1);
 };
 
-// An `OpenPort` is a listening port and the processes behind it. If hosts connect to the port
-// instead of ranks, the tests use the numbers of hosts as ranks.
+// An `OpenPort` is a listening port and the processes behind it. If the port is for hosts, not for
+// ranks, the tests use the numbers of hosts as ranks.
 class OpenPort {
  public:
   virtual ~OpenPort() = default;

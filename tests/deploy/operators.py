@@ -105,8 +105,7 @@ POD_NAME=$1
 shift
 /opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"
 """, 0o555)
-    # `kubectl exec POD -- WORDS...` runs the words in the pod's container, as the service of Kubernetes
-    # would.
+    # `kubectl exec POD -- WORDS...` runs the words in the pod's container, as Kubernetes would.
     launcher.write("/opt/kube/kubectl", f"""#!/bin/sh
 pod=$2
 shift 3

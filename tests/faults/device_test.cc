@@ -1,7 +1,7 @@
 // Tests collectives on device memory. The ranks are real processes. They use the fake CUDA and the
 // fake NCCL, or the libraries that TEST_CUDA_LIBRARY and TEST_NCCL_LIBRARY name. The tests check
-// the results with both libraries, missing drivers and libraries, and SIGKILL while a library
-// works.
+// the results of both libraries, the errors if a driver or library is missing, and the failures if
+// a rank is killed while a library works.
 #include <csignal>
 #include <cstdlib>
 #include <string>

@@ -11,7 +11,7 @@ namespace {
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // `Blanked` is the text of a file as one string. It has no comments, no preprocessor lines and no raw
-// strings, and a 0 replaces each other literal. All line ends remain, so that line numbers do not change.
+// strings, and a 0 replaces each remaining literal. All line ends remain, so that line numbers do not change.
 class Blanked {
  public:
   explicit Blanked(const std::vector<std::string>& lines) {
@@ -85,7 +85,7 @@ std::string_view without_template(std::string_view head) {
   return head;
 }
 
-// Returns whether there is an '=' outside of parentheses. The braces after it are then an
+// Returns whether there is an '=' outside of parentheses. If so, the braces after it are an
 // initialiser. The '=' in an operator's name does not count.
 bool is_assigned(std::string_view head) {
   int depth = 0;

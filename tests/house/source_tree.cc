@@ -43,9 +43,9 @@ const std::vector<SourceFile>& source_tree() {
 
 namespace {
 
-// Returns the path from the root of the file that `file` includes as `included`. Examples are also
-// built outside of the tree. So they include files by paths that start at their own folder or at
-// examples/.
+// Returns the path, relative to the root, of the file that `file` includes as `included`. Examples
+// are also built outside of the tree. So they include files by paths that start at their own folder
+// or at examples/.
 std::string from_root(const std::string& file, const std::string& included) {
   if (!file.starts_with("examples/")) return included;
   const std::string beside = (fs::path(file).parent_path() / included).string();

@@ -12,7 +12,7 @@
 namespace tutti::house {
 namespace {
 
-// The files of algorithms use equal names, so collectives/CMakeLists.txt keeps them out of unity builds.
+// The files of algorithms use the same names, so collectives/CMakeLists.txt keeps them out of unity builds.
 constexpr std::string_view algorithms = "collectives/schedule/algorithms/";
 
 // Returns the folder whose files a unity build may join, or an empty text for files outside of the library.

@@ -1,5 +1,4 @@
-// Tests examples that a user starts in a wrong way. Each example must describe the mistake in one
-// line.
+// Tests examples that are started incorrectly. Each example must describe the mistake in one line.
 #include <algorithm>
 #include <ostream>
 #include <string>

@@ -11,7 +11,7 @@ namespace tutti::launcher_test {
 using Words = std::vector<std::string>;
 
 struct Ended {
-  int status = -1;  // in the form of a shell: 128+n for signal n
+  int status = -1;  // as in a shell: 128+n for signal n
   std::string out;
   std::string err;
 };

@@ -151,8 +151,7 @@ class Execution {
   std::vector<Memory> memories_;
   std::vector<std::vector<std::uint32_t>> missing_;
   std::vector<Ref> eligible_;
-  // Sends and receives that wait for the other side.
-  std::unordered_map<std::uint64_t, Ref> posted_;
+  std::unordered_map<std::uint64_t, Ref> posted_;  // sends and receives that wait for the other side
   std::size_t total_ = 0;
   std::size_t done_ = 0;
   std::vector<std::vector<std::vector<bool>>> heard_;  // barrier: [rank][step][rank known to have come]

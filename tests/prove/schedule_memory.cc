@@ -24,7 +24,7 @@ bool overlap_badly(const Range& a, const Range& b) {
 namespace {
 
 // Returns an error in the slices of a step, or an empty text. Each slice must lie in its buffer.
-// Two slices of a step must be equal or must not overlap.
+// An input slice of a step and its output slice must be equal, or must not overlap.
 std::string check_slices(const Schedule& schedule, const Memory& memory, int rank) {
   for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
     const Step& step = schedule.steps[i];
@@ -66,8 +66,8 @@ class Order {
   std::vector<std::uint64_t> bits_;
 };
 
-// Visits the steps in order, and remembers which step accessed each cell last. Returns an error if
-// a step conflicts with an earlier step but does not depend on it.
+// Visits the steps in order. For each cell, it remembers which step wrote the cell last, and which steps have
+// read it since. Returns an error if a step conflicts with an earlier step but does not depend on it.
 std::string check_races(const Schedule& schedule, const Memory& memory, int rank) {
   const Order order(schedule);
   struct Cell {

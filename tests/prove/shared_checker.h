@@ -16,7 +16,7 @@ namespace tutti::test {
 //     or to memory that a vote has found to be registered (`reach` in collectives/schedule/registered.h);
 //   - every awaited signal is given: no deadlock;
 //   - any two accesses to a cell, at least one of them a write, are ordered by signals: no race;
-//   - no rank accesses another rank's registered memory after that other rank may have left the
+//   - no rank accesses another rank's registered memory once that other rank may have left the
 //     operation;
 //   - the results are right, as for messages.
 // No signal has to follow the last accesses, since SharedExecutor itself decides when the next

@@ -1,4 +1,4 @@
-// This is a program for the ranks of a test in a difficult environment: `adversity_rank MODE...`.
+// Ranks run this program in tests of difficult environments: `adversity_rank MODE...`.
 //   alarms SECONDS      a timer interrupts system calls every millisecond; the timer starts before `init`
 //   workers             forks children while threads are at work; the children end in different ways
 //   clock STOP_FILE     computes until rank 0 sees the file; says "jump N" at the Nth jump of the wall clock

@@ -1,8 +1,8 @@
 // This is a program for the ranks of a test: `busy_rank STOP_FILE [TEXT]`. It finds the other ranks through
 // the environment, and prints "ready" after all ranks have computed together. It continues until rank 0 sees
-// the file. Then it prints "rounds N", with the number of rounds. With a TEXT, rank 0 also broadcasts many
-// copies of the text in each round. If the program fails, it prints the error to stderr and exits with status
-// 1.
+// the file. Then it prints "rounds N", with the number of the last round. With a TEXT, rank 0 also broadcasts
+// many copies of the text in each round. If the program fails, it prints the error to stderr and exits with
+// status 1.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

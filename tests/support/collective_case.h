@@ -66,8 +66,8 @@ std::string run_case(Communicator& communicator, const CollectiveCase& test, con
 std::string attempt_case(Communicator& communicator, const CollectiveCase& test,
                          const CaseMemory& memory = {}, const Perform& by = perform);
 
-// Returns the matrix: every kind with every type and operation that it supports, in and out of place. The
-// count and the root change from case to case.
+// Returns the matrix: every kind of collective with every type and operation that the tests compute, in and
+// out of place. The count and the root change from case to case.
 std::vector<CollectiveCase> collective_matrix(int size);
 
 // Returns a part of the matrix. Different sizes get different parts. A case has five properties: kind, type,

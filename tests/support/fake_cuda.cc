@@ -193,6 +193,24 @@ Outcome cuDevicePrimaryCtxRelease_v2(Ordinal device) {
   return success;
 }
 
+Outcome cuCtxCreate_v2(Context* context, unsigned, Ordinal device) {
+  FAKE_CUDA_ENTER();
+  const std::lock_guard lock(machine().mutex);
+  FAKE_CUDA_REQUIRE(device >= 0 && device < machine().devices, invalid_device);
+  *context = &machine().other_contexts.emplace_back();
+  (*context)->device = device;
+  FakeMachine::contexts_of_thread.push_back(*context);
+  return success;
+}
+
+Outcome cuCtxDestroy_v2(Context context) {
+  const std::lock_guard lock(machine().mutex);
+  if (FakeMachine::current() == context) FakeMachine::contexts_of_thread.pop_back();
+  const auto erased =
+      std::erase_if(machine().other_contexts, [context](const CUctx_st& each) { return &each == context; });
+  return erased == 1 ? success : tutti::test::invalid_context;
+}
+
 Outcome cuCtxPushCurrent_v2(Context context) {
   const Outcome entered = machine().enter(__func__);
   if (entered == success) {

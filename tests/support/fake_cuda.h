@@ -56,6 +56,11 @@ void* fake_cuda_host_address(tutti::cuda::Address address, std::size_t bytes);
 
 // Tests and the fake NCCL call these functions of the driver. tutti itself does not use most of them.
 struct CUgraph_st;
+// Makes a context of a device that is not the device's primary context, and makes it current.
+tutti::cuda::Outcome cuCtxCreate_v2(tutti::cuda::Context* context, unsigned flags,
+                                    tutti::cuda::Ordinal device);
+// All streams of the context must have been destroyed.
+tutti::cuda::Outcome cuCtxDestroy_v2(tutti::cuda::Context context);
 tutti::cuda::Outcome cuMemAlloc_v2(tutti::cuda::Address* address, std::size_t bytes);
 tutti::cuda::Outcome cuMemFree_v2(tutti::cuda::Address address);
 tutti::cuda::Outcome cuMemcpy(tutti::cuda::Address to, tutti::cuda::Address from, std::size_t bytes);

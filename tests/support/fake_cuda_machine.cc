@@ -67,10 +67,10 @@ FakeStream* FakeMachine::find(cuda::StreamHandle handle) {
   return stream.get();
 }
 
-int FakeMachine::device_of(cuda::StreamHandle handle) {
+CUctx_st* FakeMachine::context_of(cuda::StreamHandle handle) {
   const std::lock_guard lock(mutex);
   const FakeStream* const stream = find(handle);
-  return stream == nullptr ? -1 : stream->context->device;
+  return stream == nullptr ? nullptr : stream->context;
 }
 
 void FakeMachine::add(FakeStream& stream, std::function<void()> work) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,7 +16,7 @@
 #include "tests/support/toy_stream.h"
 #include "transport/cuda/api.h"
 
-// A context of the fake CUDA is the primary context of a device.
+// A `CUctx_st` is a context of the fake CUDA. `users` counts only for the primary context of a device.
 struct CUctx_st {
   int device = 0;
   int users = 0;
@@ -76,8 +77,8 @@ class FakeMachine {
   static CUctx_st* current();
   // Returns a stream, or null. `mutex` must be held.
   FakeStream* find(cuda::StreamHandle handle);
-  // Returns the number of a stream's device, or -1 if there is no such stream. `mutex` must not be held.
-  int device_of(cuda::StreamHandle handle);
+  // Returns a stream's context, or null if there is no such stream. `mutex` must not be held.
+  CUctx_st* context_of(cuda::StreamHandle handle);
   // Adds work to a stream. A stream that is being captured does not execute it. `mutex` must be held.
   static void add(FakeStream& stream, std::function<void()> work);
   // Waits for room, and then adds work to the stream with this handle. `mutex` must not be held.
@@ -103,8 +104,9 @@ class FakeMachine {
   bool initialized = false;
   int devices = 2;
   int capability = 90;
-  bool has_instances = false;  // all devices are instances of the first
-  CUctx_st contexts[most_devices];
+  bool has_instances = false;       // all devices are instances of the first
+  CUctx_st contexts[most_devices];  // the primary contexts
+  std::list<CUctx_st> other_contexts;
   std::map<cuda::StreamHandle, std::unique_ptr<FakeStream>> streams;
   std::map<CUctx_st*, std::unique_ptr<FakeStream>> default_streams;
   std::map<cuda::EventHandle, FakeEvent> events;

@@ -17,9 +17,9 @@ extern "C" {
 Outcome cuMemAllocAsync(Address* address, std::size_t bytes, StreamHandle stream) {
   FAKE_CUDA_ENTER();
   FAKE_CUDA_REQUIRE(bytes != 0, invalid_value);
-  const int device = FakeMachine::the().device_of(stream);
-  FAKE_CUDA_REQUIRE(device >= 0, invalid_handle);
-  *address = FakeMachine::the().memory.allocate(bytes, device);
+  const CUctx_st* const context = FakeMachine::the().context_of(stream);
+  FAKE_CUDA_REQUIRE(context != nullptr, invalid_handle);
+  *address = FakeMachine::the().memory.allocate(bytes, context->device);
   return *address == 0 ? tutti::test::out_of_memory : success;
 }
 

@@ -59,11 +59,8 @@ Outcome cuStreamSynchronize(StreamHandle stream) {
 
 Outcome cuStreamGetCtx(StreamHandle handle, CUctx_st** context) {
   FAKE_CUDA_ENTER();
-  const std::lock_guard lock(machine().mutex);
-  const FakeStream* const stream = machine().find(handle);
-  FAKE_CUDA_REQUIRE(stream != nullptr, invalid_handle);
-  *context = stream->context;
-  return success;
+  *context = machine().context_of(handle);
+  return *context == nullptr ? tutti::test::invalid_handle : success;
 }
 
 Outcome cuStreamWaitEvent(StreamHandle handle, EventHandle event, unsigned) {
@@ -79,8 +76,11 @@ Outcome cuStreamWaitEvent(StreamHandle handle, EventHandle event, unsigned) {
   return success;
 }
 
+// The documentation of the driver does not say that a stream of a context that is not current may wait for a
+// value. So the fake does not permit it.
 Outcome cuStreamWaitValue32_v2(StreamHandle stream, Address word, std::uint32_t value, unsigned flags) {
   FAKE_CUDA_ENTER();
+  FAKE_CUDA_REQUIRE(machine().context_of(stream) == FakeMachine::current(), invalid_handle);
   FAKE_CUDA_REQUIRE(flags == tutti::cuda::wait_value_at_least, invalid_value);
   FAKE_CUDA_REQUIRE(machine().memory.is_of_device(word) || machine().memory.is_pinned(word), invalid_value);
   return machine().add(stream, [word, value] {

@@ -1,4 +1,4 @@
-// This is a program for the ranks of tests of failures: `fault_rank [shrink LEFT LEAST] MODE...`.
+// Ranks run this program in tests of failures: `fault_rank [shrink LEFT LEAST] MODE...`.
 //   loop KIND COUNT    makes one collective after the other until one fails
 //   idle               makes no calls, and reads the communicator's status until it is an error
 //   split KIND COUNT   like `loop`, on communicators that each have half of the ranks

@@ -201,7 +201,7 @@ std::unique_ptr<ChannelWrapper> LateTransport::wrap(int peer, std::unique_ptr<Ch
   return std::make_unique<LateChannel>(peer, std::move(inner), *this);
 }
 
-// Replaces the inner channel in the arrival by that channel's wrapper. A reused arrival already has
+// Replaces the inner channel in the arrival with that channel's wrapper. A reused arrival already has
 // the wrapper.
 RecvOp* LateTransport::on_arrival(Arrival& arrival) {
   for (ChannelWrapper* each : channels()) {

@@ -11,8 +11,8 @@
 
 namespace tutti::test {
 
-// A `LateTransport` wraps one rank's end of another transport. A message that fails or is cancelled does not
-// end before `polls` further polls, as with a network card. A separate thread wakes the driver for these
+// A `LateTransport` wraps one rank's end of another transport. A message that fails or is cancelled ends
+// only after `polls` further polls, as on a network card. A separate thread wakes the driver for these
 // polls. Until then the wrapped transport continues with a cancelled message, so it really reads and writes
 // the message's memory.
 class LateTransport final : public TransportWrapper {

@@ -14,8 +14,8 @@ namespace tutti::test {
 
 // A `MirroredOffload` lets an offload for device memory carry out calls on host memory. So all tests of
 // collectives can also test such an offload. A `MirroredOffload` copies the elements of each call to device
-// memory of the fake CUDA (fake_cuda.h), and passes the call on. It copies the result back before it
-// reports the call.
+// memory of the fake CUDA (fake_cuda.h), and passes the call on. It copies the result back before it reports
+// the end of the call.
 class MirroredOffload final : public Offload {
  public:
   // All calls of this rank use the device with number `device`.

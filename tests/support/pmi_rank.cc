@@ -1,7 +1,7 @@
-// This is a program for the ranks of a test under a launcher: `pmi_rank MEETINGS [interrupted]`. The ranks
-// meet MEETINGS times, and add up their rank numbers each time. Then all ranks but rank 0 leave at once. Rank
-// 0 stays for two more seconds. It prints "sum SUM of SIZE" for each meeting, and "stayed" before it leaves.
-// With `interrupted`, a rank that waits for the others acts as if its user had pressed Ctrl-C.
+// Ranks run this program in tests of launchers: `pmi_rank MEETINGS [interrupted]`. The ranks meet MEETINGS
+// times, and add up their rank numbers each time. Then all ranks but rank 0 leave at once. Rank 0 stays for
+// two more seconds. It prints "sum SUM of SIZE" for each meeting, and "stayed" before it leaves. With
+// `interrupted`, a rank that waits for the others acts as if its user had pressed Ctrl-C.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

@@ -72,8 +72,7 @@ std::string program_of(pid_t pid);
 std::string contents(int file);
 
 // Returns a TCP port of the loopback interface that is free at the moment. The port is a random one
-// below the ports that the kernel gives to processes that ask for any port. So other tests hardly
-// ever take it in the meantime.
+// below the ephemeral ports, so other tests hardly ever take it in the meantime.
 std::uint16_t unused_port();
 
 }  // namespace tutti::test

@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-// A `RankInput` is the part of one rank in a collective: its call, and a copy of its input.
+// A `RankInput` is one rank's part in a collective: its call, and a copy of its input.
 struct RankInput {
   Call call;  // its counts may no longer exist, so the next two members are copies of them
   std::vector<std::uint64_t> in_counts;

@@ -6,7 +6,7 @@
 //   reduce   takes part in collectives until one fails; the last rank makes no calls
 //   all      takes part in collectives until one fails
 //   others   rank 0 waits for a message; the other ranks take part in collectives until one fails
-//   splits   makes and keeps hundreds of communicators while it may open no descriptors
+//   splits   makes and keeps hundreds of communicators while it cannot open any descriptor
 // If the program fails, it prints the error to stderr and exits with status 1.
 #include <cstdint>
 #include <cstdio>

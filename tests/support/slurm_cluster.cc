@@ -17,9 +17,7 @@ namespace {
 constexpr std::array node_names = {"n01", "n02"};
 
 // config_overrides lets a node have two processors on a machine that has more. The other settings
-// are those of a small cluster, with generous time limits for messages and a quick scheduler. Slurm
-// always needs a plugin for cgroups, even if it uses no cgroups. The file chooses the plugin for
-// version 1, since the plugin for version 2 needs systemd.
+// are those of a small cluster, with generous time limits for messages and a quick scheduler.
 constexpr const char* slurm_conf = R"(
 ClusterName=tutti
 SlurmctldHost=n01
@@ -113,6 +111,7 @@ void SlurmCluster::write_files() const {
   write_key(folder_ / "munge.key");
   std::filesystem::create_directory(folder_ / "etc");
   std::ofstream(folder_ / "etc/slurm.conf") << slurm_conf;
+  // Slurm loads a plugin for cgroups even if it uses no cgroups. The plugin for version 2 needs systemd.
   std::ofstream(folder_ / "etc/cgroup.conf") << "CgroupPlugin=cgroup/v1\n";
   std::ofstream(folder_ / "etc/gres.conf") << "Name=gpu File=/run/gpu[0-1]\n";
   std::ofstream(folder_ / "etc/mpi.conf") << "PMIxCliTmpDirBase=/run\n";  // all nodes share /tmp

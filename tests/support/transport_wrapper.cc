@@ -23,8 +23,8 @@ std::unique_ptr<Channel> TransportWrapper::open(int peer, std::chrono::nanosecon
   return channel;
 }
 
-// The inner transport calls this function. So the result must be its own channel, not the wrapper that the
-// owner returns.
+// The inner transport calls this function. So the result must be the inner transport's channel, not the
+// wrapper that the owner returns.
 Channel* TransportWrapper::on_incoming(int rank, Transport&) {
   Channel* const channel = owner_->on_incoming(rank, *this);
   return channel == nullptr ? nullptr : &static_cast<ChannelWrapper*>(channel)->inner();

@@ -1,4 +1,4 @@
-"""Tests, over a fake of CUDA, that torch's allocator never reuses memory that an operation still needs.
+"""Tests, with a fake of CUDA, that torch's allocator never reuses memory that an operation still needs.
 
 Torch's allocator waits for two kinds of streams before it reuses a tensor's memory: the stream in which the
 tensor was allocated, and the streams that were given to `record_stream`. The fake's allocator works in the
@@ -46,7 +46,7 @@ def copies_results(name, rank):
 
 
 def maker(rank):
-    """Returns a function that allocates `times` times COUNT elements in the default stream."""
+    """Returns a function that allocates `times * COUNT` elements in the default stream."""
     def new(times=1):
         with in_stream(rank, 0):
             return torch.empty(COUNT * times, device=f"cuda:{rank}")

@@ -1,8 +1,8 @@
 """This module calls operations of torch.distributed with tensors on a device and with tensors in
 host memory.
 
-Each function of OPERATIONS makes one operation, and returns this rank's results. `put` moves a tensor from host memory to
-the device, or returns it unchanged.
+Each function of REDUCTIONS and MOVES makes one operation, and returns this rank's results. `put` moves a tensor from
+host memory to the device, or returns it unchanged.
 """
 import torch
 import torch.distributed as dist

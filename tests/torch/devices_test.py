@@ -118,7 +118,7 @@ def test_futures():
 
 def drops(rank, size, put):
     """Drops tensors while operations on them still run. The tensors' memory must not be reused before
-    these operations have ended. The order of the work in the current stream does not ensure this alone.
+    these operations have ended. The order of the work in the current stream does not ensure this.
     """
     dist.all_reduce(put(full(0)))
     dist.barrier()
@@ -276,7 +276,7 @@ def forks(rank, size, put):
             except NotImplementedError:
                 works.clear()
                 gc.collect()
-                atexit._run_exitfuncs()  # does the same as the interpreter at its end
+                atexit._run_exitfuncs()  # does what the interpreter does when it exits
                 os._exit(0)
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

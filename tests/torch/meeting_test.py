@@ -74,7 +74,7 @@ def test_the_wait_for_a_late_rank_is_silent():
 
 
 def meets_again(rank, size):
-    """The ranks meet several times in one store."""
+    """Meets the other ranks several times over one store."""
     store = dist.FileStore(f"{os.environ['MEETING']}/store", size)
     sums = []
     for _ in range(3):

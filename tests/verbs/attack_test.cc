@@ -1,4 +1,4 @@
-// A hostile peer writes by the key of an operation that is over. These tests also run over Soft-RoCE.
+// A hostile peer writes with the key of an operation that is over. These tests also run over Soft-RoCE.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -20,8 +20,8 @@ using conformance::Recv;
 using conformance::Send;
 using conformance::World;
 
-// `Spy` is the library under test. It also remembers the last remote write, so that it can write once more by
-// the same key.
+// `Spy` is the library under test. It also remembers the last remote write, so that it can write once more
+// with the same key.
 class Spy {
  public:
   Spy() : functions_(library_.functions()) {
@@ -44,7 +44,7 @@ class Spy {
     const std::lock_guard lock(mutex_);
     return pair_ != nullptr;
   }
-  // Writes some bytes to where the last write went, by the same key.
+  // Writes some bytes to where the last write went, with the same key.
   void write_again() {
     std::vector<std::byte> bytes(64, std::byte{0xbb});
     ibv_sge piece{reinterpret_cast<std::uintptr_t>(bytes.data()), static_cast<std::uint32_t>(bytes.size()),

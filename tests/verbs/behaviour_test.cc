@@ -1,5 +1,6 @@
-// Tests what a program can expect of verbs, without tutti. The tests run over the provider, and in the
-// virtual machine over Soft-RoCE. They show that the provider does what real devices do.
+// Tests what a program can expect of verbs, without tutti. The tests run over the provider (devices that
+// exist only in this process), and in the virtual machine over Soft-RoCE. They show that the provider does
+// what real devices do.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>

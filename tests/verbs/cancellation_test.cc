@@ -39,8 +39,8 @@ class CountedLibrary {
   }
   const Functions& functions() const { return functions_; }
 
-  static inline std::atomic<int> regions = 0;        // that exist
-  static inline std::atomic<int> registrations = 0;  // so far
+  static inline std::atomic<int> regions = 0;        // the regions that exist
+  static inline std::atomic<int> registrations = 0;  // all registrations so far
 
  private:
   static inline const Functions* real = nullptr;
@@ -67,7 +67,7 @@ class TwoCards final : public conformance::TransportFixture {
 
 std::unique_ptr<conformance::TransportFixture> make_two_cards() { return std::make_unique<TwoCards>(); }
 
-// Each round cancels at another moment: before the grant, while the card writes, or after it. Once the
+// Each round cancels at a different moment: before the grant, while the card writes, or after it. Once the
 // receive has ended, nothing may touch its memory.
 void cancel_a_thousand(bool registered) {
   constexpr std::size_t bytes = 256 * 1024;
@@ -118,7 +118,7 @@ void cancel_a_thousand(bool registered) {
 
 TEST(VerbsCancellation, AThousandTransfersLeaveMemoryAlone) { cancel_a_thousand(true); }
 
-// The memory is registered for each transfer, and deregistered when it has ended.
+// The memory is registered for each transfer, and deregistered when the transfer has ended.
 TEST(VerbsCancellation, AThousandTransfersLeaveNothingRegistered) {
   const int before = CountedLibrary::registrations;
   cancel_a_thousand(false);

@@ -25,7 +25,7 @@ using provider::ethernet_device;
 using provider::make_gid;
 using provider::Provider;
 
-// `Ranks` are ranks that have verbs, if their device can be used, and tcp. Rank r uses `devices[r]`.
+// `Ranks` are ranks that have tcp and, if their device can be used, verbs. Rank r uses `devices[r]`.
 class Ranks {
  public:
   explicit Ranks(const std::vector<std::string>& devices) {

@@ -11,7 +11,7 @@
 
 namespace tutti::test {
 
-// An `End` is one end of a plain connection by verbs: a device, a queue pair, a completion queue, and
+// An `End` is one end of a plain connection over verbs: a device, a queue pair, a completion queue, and
 // registered memory. It is what a small program without tutti would have. Functions throw std::runtime_error
 // if a call fails.
 class End {

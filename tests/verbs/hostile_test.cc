@@ -66,7 +66,7 @@ TEST(VerbsMember, ThatOffersAnUnknownKindOfAddressIsToldSo) {
   EXPECT_EQ(RawPeer(rank.address()).ask(rank.hello()).kind, NoteKind::welcome);
 }
 
-// A `VerbsTalker` plays rank 1, with a queue pair that is connected with rank 0. It has sent one message.
+// A `VerbsTalker` plays rank 1, with a queue pair that is connected to rank 0. It has sent one message.
 class VerbsTalker : public testing::Test {
  protected:
   VerbsTalker() : end_(provider::Provider::functions(), "fake1"), peer_(rank_.address()) {
@@ -126,7 +126,7 @@ TEST_F(VerbsTalker, WhoSendsAPartOfAHeaderIsToBlame) {
   expect_protocol_error("not a frame", [&] { end_.post_send_with_immediate(2, frame_header_bytes - 1, 0); });
 }
 
-// If rank 0 believed the claim, it would send more packets than its peer has receives.
+// If rank 0 believed the claim, it would send more packets than its peer has posted receives.
 TEST_F(VerbsTalker, WhoClaimsToHaveReceivedWhatWasNeverSentIsToBlame) {
   expect_protocol_error("never sent", [&] { end_.post_send_with_immediate(2, 0, 1000); });
 }

@@ -57,8 +57,8 @@ int resources(const std::string& device, const std::string& name) {
   return -1;
 }
 
-// Returns the command that runs `command` without access to any RDMA device but those in `own`. The command
-// runs in a mount namespace, in which /dev/null covers the files of the other devices.
+// Returns a command that runs `command` with access to the RDMA devices in `own` only. In a mount namespace,
+// it covers the files of the other devices with /dev/null.
 Words with_devices(const Words& own, const Words& command) {
   std::string script;
   for (const auto& entry : std::filesystem::directory_iterator("/sys/class/infiniband_verbs")) {
@@ -265,7 +265,8 @@ TEST_F(VerbsJobs, FailOnAllRanksIfOneIsKilled) {
   }
 }
 
-// Both ranks live, and the control plane reaches them over TCP. So the control plane gives one of them up.
+// Both ranks are alive and still reach each other over TCP, so neither looks dead. To end the operation on
+// both, the control plane must give up one of them.
 TEST_F(VerbsJobs, FailOnAllRanksIfTheLinkBreaks) {
   start({0, 1}, {program("tests/fault_rank"), "loop", "all_reduce", "10000"},
         {{"TUTTI_TRANSPORTS", "verbs"}});

@@ -118,8 +118,8 @@ TEST_P(VerbsRails, SmallMessagesUseOneRail) {
   EXPECT_LE(after.traffic.sends - before.traffic.sends, 24u);
 }
 
-// Each round pulls a cable at another moment: while the ranks connect, in the middle of small or large
-// messages, or later. Either the last request is lost, or only its answer. The moments differ between the
+// Each round pulls a cable at a different moment: while the ranks connect, in the middle of small or large
+// messages, or later. Either the last request or only its answer is lost. The moments differ between the
 // cables.
 TEST_P(VerbsRails, ACableMayBePulledAtAnyMoment) {
   int first = 0;

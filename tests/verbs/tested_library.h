@@ -9,8 +9,8 @@
 namespace tutti::test {
 
 // `TestedLibrary` is the libibverbs that a test runs with. It is a `Provider` with the devices rxe0 and rxe1.
-// If the variable TEST_VERBS is `system`, as in the virtual machine, the test runs with the system's library
-// and its devices instead.
+// If the variable TEST_VERBS is `system`, as in the virtual machines of the tests, the test runs with the
+// system's library and its devices instead.
 class TestedLibrary {
  public:
   // Throws std::runtime_error if the system's library is wanted, and cannot be loaded.

@@ -83,8 +83,8 @@ class Pair {
     EXPECT_EQ(record.traffic.not_ready, 0u);
     EXPECT_EQ(record.traffic.unprepared, 0u) << "memory was registered before ibv_fork_init";
   }
-  // Does `harm` while both ranks wait for a message, and expects that both lose their peer. Returns the error
-  // text of rank 0.
+  // Calls `harm` while both ranks wait for a message, and expects that both lose their peer. Returns the
+  // error text of rank 0.
   std::string expect_loss(const std::function<void()>& harm) {
     Recv at_0(8, 1, collective(2)), at_1(8, 0, collective(2));
     (*world)[0].post(at_0);
@@ -284,7 +284,7 @@ TEST(VerbsTransport, MessagesMidWriteEndWithTheConnection) {
   pair.provider.release();
 }
 
-// The table of addresses is as in a container, which can read only the addresses of its own interface.
+// The table of addresses is like that of a container, which can read only its own interface's addresses.
 TEST(VerbsTransport, SkipsAddressesThatCannotBeRead) {
   std::vector<provider::DeviceSettings> devices = two_devices();
   for (provider::DeviceSettings& device : devices) {

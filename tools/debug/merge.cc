@@ -23,12 +23,11 @@ constexpr double least_wait = 0.1;
 // long.
 constexpr double unanswered = 1;
 
-// Returns for how many seconds the rank of `waiting` has certainly waited in `operation` for
-// another rank. `other` is the dump of that other rank, or null if there is none. At the time of
-// its dump, the other rank must not have called the operation yet. It may have called the operation
-// after its dump. So if `other` is the earlier dump, only the wait until that dump counts. The
-// clocks of different hosts cannot be compared, so dumps of different hosts count as made at the
-// same time.
+// Returns for how many seconds the rank of `waiting` has certainly waited in `operation` for another rank.
+// `other` is the dump of that other rank, or null if there is none. The other rank had not called the
+// operation when it was dumped, but may have called it afterwards. So if `other` is the earlier dump, only
+// the wait until that dump counts. The clocks of different hosts cannot be compared, so dumps of different
+// hosts count as made at the same time.
 double known_wait(const RankDump& waiting, const Operation& operation, const RankDump* other) {
   const double age = operation.issued_us != 0 ? seconds_between(operation.issued_us, waiting.time_us)
                      : waiting.progress       ? 0
@@ -203,8 +202,8 @@ void Merge::name_a_circle() {
 }
 
 // Names the ranks that have no dump and for which no rank is known to wait. Other ranks may still
-// wait for them, because the members of a failed communicator no longer know for which ranks they
-// waited.
+// wait for them, because the members of a failed communicator no longer know which ranks they
+// waited for.
 void Merge::name_the_missing() {
   std::set<int> named;
   for (const Wait& wait : waits_) named.insert(wait.to);

@@ -18,7 +18,7 @@ struct Finding {
 // Returns all problems, and then all notes. All texts are printable.
 std::vector<Finding> find_all(const Examined& examined);
 
-// These return the findings about one subject.
+// Each of these functions returns the findings about one subject.
 std::vector<Finding> find_in_hosts(const Examined& examined);   // failed hosts, limits, clocks
 std::vector<Finding> find_unreached(const Examined& examined);  // interfaces, connections
 std::vector<Finding> find_mtus(const Examined& examined);

@@ -57,10 +57,22 @@ bool makes_sense(const ProbeAnswer& answer) {
 
 bool makes_sense(const ProbeCommand&) { return true; }
 
+// Throws if a number is not an integer of at most 64 bits, except in the members that are floating-point
+// numbers. The JSON library would convert any other number to an integer without checking that it fits.
+json parse_numbers_strictly(std::string_view line) {
+  std::string member;
+  return json::parse(line, [&member](int, json::parse_event_t event, const json& value) {
+    if (event == json::parse_event_t::key) member = value.get<std::string>();
+    if (value.is_number_float() && member != "round_trip_us" && member != "bandwidth")
+      throw json::type_error::create(302, "an integer was expected", &value);
+    return true;
+  });
+}
+
 template <class Message>
 Result<Message> parse(std::string_view line) {
   try {
-    const json parsed = json::parse(line);
+    const json parsed = parse_numbers_strictly(line);
     if (parsed.is_object()) {
       Message message = parsed.get<Message>();
       if (makes_sense(message)) return message;

@@ -211,7 +211,7 @@ class PathTest {
   const std::string& pass_;
   Path path_;
   std::optional<TestSocket> socket_;
-  std::optional<Status> greeted_;  // the result of sending the greeting; empty until it was sent
+  std::optional<Status> greeted_;  // the result of sending the greeting; empty until then
 };
 
 // Sends a greeting on each connection soon after the connection has been made, even if another

@@ -132,7 +132,7 @@ void RemoteProbe::on_lost(const std::string&, std::span<const int>, const std::s
 
 void RemoteProbe::on_placed(int) {}
 
-// The launcher's notes are not printed, since the doctor itself shows for which hosts it waits.
+// The launcher's notes are not printed, since the doctor itself shows which hosts it waits for.
 void RemoteProbe::on_note(const std::string&) {}
 
 void RemoteProbe::on_done() {

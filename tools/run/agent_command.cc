@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t secret_bytes = 32;
 
-// Writes the secret to stdout for the launcher, and then replaces stdout by /dev/null. Returns a
+// Writes the secret to stdout for the launcher, and then replaces stdout with /dev/null. Returns a
 // descriptor that shows whether stdout's reader is still there.
 Descriptor tell(const std::string& secret) {
   Descriptor out(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
@@ -68,7 +68,7 @@ int agent_command(const Arguments& arguments) {
   if (!ended_job.empty()) return end_processes_of(ended_job) ? 0 : exit_failure;
   if (call.endpoints.empty() || call.job.empty()) return usage_error(app, "--call and --job are required");
 
-  // `open_standard_streams` would replace a closed stdout by /dev/null. The launcher would then
+  // `open_standard_streams` would replace a closed stdout with /dev/null. The launcher would then
   // never receive the secret.
   if (fcntl(STDOUT_FILENO, F_GETFD) < 0) {
     std::cerr << "tutti agent: stdout is closed; a login script may have closed it\n";

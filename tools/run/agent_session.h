@@ -43,9 +43,9 @@ class AgentSession final : private AgentEvents, private LinkEvents {
   ~AgentSession();
 
   // Runs the session, and returns the agent's exit status after all processes of the job have
-  // ended. The session ends when the launcher releases the agent or is lost. The status is 0 if the
-  // launcher released the agent. This function changes the working folder of this process to the
-  // job's folder.
+  // ended. The session ends when the launcher releases the agent or is lost, or when a signal asks
+  // this process to end. The status is 0 if the launcher released the agent. This function changes
+  // the working folder of this process to the job's folder.
   int run();
 
  private:
@@ -76,7 +76,7 @@ class AgentSession final : private AgentEvents, private LinkEvents {
   void greet();
   void settle(std::uint64_t number);
   void leave();
-  // Ends the ranks because the launcher is lost and cannot end them.
+  // Shows `why` on stderr, and ends the ranks without the launcher.
   void abandon(const std::string& why);
   void end_without_launcher();
   void show_life();
@@ -88,7 +88,7 @@ class AgentSession final : private AgentEvents, private LinkEvents {
   asio::steady_timer life_timer_;
   Agent agent_;
   const OnAlive on_alive_;
-  std::unique_ptr<Link> link_;  // null after the launcher has released the agent or is lost
+  std::unique_ptr<Link> link_;  // null once the session has given up the connection
   std::chrono::nanoseconds lease_;
   State state_ = State::called;
   MeetingPlace meeting_place_;

@@ -62,7 +62,7 @@ class Dialer {
         Result<meeting::Connection> made =
             call(endpoint.address, earlier(deadline_, Deadline::after(patience)));
         if (made.ok() || made.status().code() == Code::aborted) return made;
-        // The deadline may cut the last attempt short. The reason of the earlier failure then says
+        // The deadline may cut the last attempt short. The reason for the earlier failure then says
         // more.
         if (endpoint.reason.empty() || !deadline_.expired()) endpoint.reason = made.status().message();
       }

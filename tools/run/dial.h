@@ -23,7 +23,7 @@ struct Call {
 
 // Calls the launcher at its endpoints in turn, and blocks until a call succeeds. In a successful
 // call, both sides have proved the secret, and the hello has been sent. Returns `timeout` at the limit, with
-// the last reason of each endpoint. Returns `aborted` if the call was given up. A process that
+// the last error of each endpoint. Returns `aborted` if the call was given up. A process that
 // answers but cannot prove the secret does not end the calls, for two reasons. An address of the
 // launcher may belong to another machine in this network, and the launcher itself may not know the
 // secret yet.

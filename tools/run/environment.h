@@ -45,7 +45,7 @@ Environment passed_on(const Environment& environment, const std::vector<std::str
 // token, because every user of the host can read the command line.
 void provide_token(Environment& environment);
 
-// These set tutti's own variables, and the variables that similar launchers set. The first function
+// These functions set tutti's own variables, and those that similar launchers set. The first function
 // sets the variables that all ranks share. The second sets those of one rank.
 void set_job_variables(Environment& environment, const JobPlace& job);
 void set_rank_variables(Environment& environment, const RankPlace& place);

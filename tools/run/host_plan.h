@@ -20,7 +20,7 @@ struct HostPlan {
   std::vector<LocatedHost> hosts;
   std::optional<int> ranks;  // the number of ranks of the job; empty if it is not known yet
   // The ranks of each host. Every host has ranks. This is empty if the job has no list of hosts, or if
-  // a host must first tell its number of slots.
+  // a host's number of slots is not known yet.
   std::optional<std::vector<PlacedHost>> placed;
   StartCommand way;
   std::string remark;  // tells the user where the list of hosts came from; may be empty

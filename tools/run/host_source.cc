@@ -38,7 +38,7 @@ constexpr Variables intel_mpi = {"I_MPI_HYDRA_HOST_FILE", "I_MPI_PERHOST", "I_MP
 // A `Way` says how the hosts are reached.
 struct Way {
   StartCommand command;
-  // The variable that chose the command; empty if an option or the default chose it.
+  // The variable that chose the command or added arguments to it; empty if there is none.
   std::string variable;
 
   std::string describe() const {

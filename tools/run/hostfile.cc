@@ -100,7 +100,7 @@ std::vector<std::string> words_of(std::string_view line) {
   return words;
 }
 
-// Parses the words of a line, of which there is at least one.
+// Parses the words of a line. There must be at least one.
 Result<ListedHost> parse_line(const std::vector<std::string>& words) {
   Result<ListedHost> host = parse_host(words.front());
   for (std::size_t i = 1; host.ok() && i < words.size(); ++i) {

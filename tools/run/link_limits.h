@@ -5,7 +5,7 @@
 
 namespace tutti::tools {
 
-// The launcher and the agents share these limits of the records on a link (tools/run/link.proto).
+// The launcher and the agents share these limits for a link (tools/run/link.proto).
 
 // A record to an agent may hold all arguments and variables of a program.
 inline constexpr std::size_t longest_from_launcher = 4 * 1024 * 1024;

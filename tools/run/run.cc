@@ -15,7 +15,7 @@
 namespace tutti::tools {
 namespace {
 
-// Replaces our stdin by /dev/null if the launcher runs in the background of a terminal. In that
+// Replaces our stdin with /dev/null if the launcher runs in the background of a terminal. In that
 // case the terminal's input belongs to another job. The ranks could still read it, because the
 // terminal's job control does not apply to their session.
 void leave_terminal_input() {

@@ -1,5 +1,6 @@
 #include "tools/run/spawn.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <initializer_list>
 

@@ -13,7 +13,7 @@
 
 namespace tutti::tools {
 
-// A `SpawnRequest` names a program to start. The caller closes the descriptors, not `spawn`.
+// A `SpawnRequest` names a program to start. The caller, not `spawn`, closes the descriptors.
 struct SpawnRequest {
   std::string path;
   std::vector<std::string> arguments;  // including the program's name

@@ -6,7 +6,7 @@ namespace tutti::tools {
 // descriptor number of a closed stream.
 void open_standard_streams();
 
-// Replaces a standard stream by /dev/null.
+// Replaces a standard stream with /dev/null.
 void discard_stream(int stream);
 
 }  // namespace tutti::tools

@@ -41,7 +41,7 @@ std::string shell_word(const std::string& word);
 // about an unknown host key.
 std::string trial_by_hand(const std::vector<std::string>& command);
 
-// Splits a command at blanks, such as the value of --agent or --ssh-args.
+// Splits a command, such as the value of --agent or --ssh-args, at blanks.
 std::vector<std::string> split_words(std::string_view text);
 
 }  // namespace tutti::tools

@@ -47,7 +47,8 @@ constexpr std::string_view loader_errors[] = {"error while loading shared librar
                                               "Error loading shared library"};
 // A line of srun that contains one of these texts also shows that no later try can succeed. srun
 // itself waits if a step may become possible later.
-constexpr std::string_view srun_refusals[] = {"Unable to create step for job", "srun: fatal: "};
+constexpr std::string_view srun_refusals[] = {"Unable to create step for job", "Expired or invalid job",
+                                              "srun: fatal: "};
 constexpr std::string_view agent_error = "tutti agent: ";
 
 // Returns a handler that calls `act`. It does nothing if the starter no longer exists or if the

@@ -51,25 +51,28 @@ Result<std::string> Device::bus_address() const {
 }
 
 Status Device::check_stream(StreamHandle stream) const {
-  Context context = nullptr;
-  if (const Outcome got = api_.StreamGetCtx(stream, &context); got != success)
-    return status_of_stream(api_, got, "cuStreamGetCtx");
-  if (context == context_) return {};
+  const Result<Context> context = context_of(api_, stream);
+  if (!context.ok()) return context.status();
+  if (*context == context_) return {};
+  const Current current(api_, *context);
   Ordinal other = ordinal_;
-  if (const Outcome pushed = api_.CtxPushCurrent(context); pushed != success)
-    return status_of(api_, pushed, "cuCtxPushCurrent");
   const Outcome got = api_.CtxGetDevice(&other);
-  api_.CtxPopCurrent(&context);
   if (got != success) return status_of(api_, got, "cuCtxGetDevice");
   if (other == ordinal_) return {};
   return Status(Code::invalid_argument, "the stream is of CUDA device " + std::to_string(other) +
                                             ", but the buffers are in memory of " + name());
 }
 
-Device::Current::Current(const Device& device)
-    : api_(device.api_),
-      pushed_(api_.CtxPushCurrent(device.context_) == success),
-      capture_mode_(capture_mode_relaxed) {
+Result<bool> Device::has(StreamHandle stream) const {
+  const Result<Context> context = context_of(api_, stream);
+  if (!context.ok()) return context.status();
+  return *context == context_;
+}
+
+Device::Current::Current(const Device& device) : Current(device.api_, device.context_) {}
+
+Device::Current::Current(const Api& api, Context context)
+    : api_(api), pushed_(api_.CtxPushCurrent(context) == success), capture_mode_(capture_mode_relaxed) {
   api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
 }
 
@@ -111,6 +114,13 @@ Result<std::unique_ptr<Stream>> Stream::create(const Device& device) {
 
 Stream::~Stream() { api_.StreamDestroy(handle_); }
 
+Result<Context> context_of(const Api& api, StreamHandle stream) {
+  Context context = nullptr;
+  const Outcome got = api.StreamGetCtx(stream, &context);
+  if (got != success) return status_of_stream(api, got, "cuStreamGetCtx");
+  return context;
+}
+
 // For the default stream, the driver returns `capture_implicit` if another stream is being captured.
 Status refuse_capture(const Api& api, StreamHandle stream) {
   int status = capture_status_none;
@@ -132,12 +142,24 @@ Status can_follow(const Api& api, void* stream, Memory memory) {
   return refused.code() == Code::aborted ? Status() : refused;
 }
 
-Result<std::unique_ptr<Event>> Event::create(const Device& device) {
-  const Api& api = device.api();
+Result<std::unique_ptr<Event>> Event::create(const Device& device) { return create(device.api()); }
+
+Result<std::unique_ptr<Event>> Event::create(const Api& api) {
   EventHandle handle = nullptr;
   if (const Outcome made = api.EventCreate(&handle, event_disable_timing); made != success)
     return status_of(api, made, "cuEventCreate");
   return std::unique_ptr<Event>(new Event(api, handle));
+}
+
+// The driver records an event only in a stream of the event's own context.
+Result<std::unique_ptr<Event>> Event::create_in(const Api& api, StreamHandle stream) {
+  const Result<Context> context = context_of(api, stream);
+  if (!context.ok()) return context.status();
+  const Device::Current current(api, *context);
+  Result<std::unique_ptr<Event>> event = create(api);
+  if (!event.ok()) return event;
+  if (const Status recorded = (*event)->record(stream); !recorded.ok()) return recorded;
+  return event;
 }
 
 Event::~Event() { api_.EventDestroy(handle_); }

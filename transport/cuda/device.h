@@ -11,7 +11,7 @@
 
 namespace tutti::cuda {
 
-// A `Device` is a device of CUDA and holds its primary context, which the CUDA runtime and PyTorch use, too.
+// A `Device` is a CUDA device and holds its primary context, which the CUDA runtime and PyTorch use, too.
 // Any thread may call it. All handles below must be destroyed before their device.
 class Device {
  public:
@@ -30,15 +30,21 @@ class Device {
   // Returns the device's address on the host's bus, such as "0000:3b:00.0". It is equal in all processes and
   // containers of the host. The instances of a device (MIG) have the same address.
   Result<std::string> bus_address() const;
-  // Returns ok if the stream is one of this device, and otherwise `invalid_argument`. The default stream
+  // Returns ok if the stream belongs to this device, and otherwise `invalid_argument`. The default stream
   // belongs to whichever device is current, so this device must be `Current`.
   Status check_stream(StreamHandle stream) const;
+
+  // Returns whether the stream is one of the device's primary context, or the default stream. The device must
+  // be `Current`.
+  Result<bool> has(StreamHandle stream) const;
 
   // While a `Current` exists, the device's context is current on the thread that made the object.
   // This thread may then use CUDA even if a stream is being captured elsewhere in the process.
   class Current {
    public:
     explicit Current(const Device& device);
+    // Makes a context current that need not be the primary context of a device.
+    Current(const Api& api, Context context);
     ~Current();
     Current(const Current&) = delete;
     Current& operator=(const Current&) = delete;
@@ -81,8 +87,11 @@ class Stream {
   const StreamHandle handle_;
 };
 
+// Returns the context of a stream. The default stream belongs to whichever context is current. Returns
+// `invalid_argument` if there is no such stream.
+Result<Context> context_of(const Api& api, StreamHandle stream);
 // Returns ok if the stream is not being captured into a graph, and otherwise `unsupported`. For the default
-// stream, the result is `unsupported` also if another stream is being captured. The capture remains valid.
+// stream, the result is also `unsupported` if another stream is being captured. The capture remains valid.
 // Returns `invalid_argument` if there is no such stream. The stream's device must be `Current`.
 //
 // tutti cannot follow a captured stream. If a stream of tutti waited for an event of a captured stream,
@@ -96,17 +105,21 @@ Status can_follow(const Api& api, void* stream, Memory memory);
 class Event {
  public:
   static Result<std::unique_ptr<Event>> create(const Device& device);
+  // Makes an event and records it in a stream, which may be of another device or context.
+  static Result<std::unique_ptr<Event>> create_in(const Api& api, StreamHandle stream);
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
+  // Records the event in a stream of the context in which the event was made.
   Status record(StreamHandle stream);
-  // Makes `stream` wait until the event has happened. Returns at once.
+  // Makes `stream`, which may be of another device, wait until the event has happened. Returns at once.
   Status hold(StreamHandle stream) const;
   // Returns whether the event has happened, or the error that the device's work has ended with.
   Result<bool> happened() const;
 
  private:
+  static Result<std::unique_ptr<Event>> create(const Api& api);
   Event(const Api& api, EventHandle handle) : api_(api), handle_(handle) {}
   const Api& api_;
   const EventHandle handle_;

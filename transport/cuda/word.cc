@@ -72,7 +72,12 @@ std::uint32_t Word::value() const { return std::atomic_ref(*place_.word).load(st
 
 void Word::advance() { std::atomic_ref(*place_.word).fetch_add(1, std::memory_order_release); }
 
+// The driver's documentation allows a wait for an event of another context, but says nothing about a wait for
+// a value. So the stream's own context is made current. Pinned memory has the same address in all contexts.
 Status Word::hold(StreamHandle stream, std::uint32_t value) const {
+  const Result<Context> context = context_of(api_, stream);
+  if (!context.ok()) return context.status();
+  const Device::Current current(api_, *context);
   return status_of(api_, api_.StreamWaitValue32(stream, place_.address, value, wait_value_at_least),
                    "cuStreamWaitValue32");
 }

@@ -26,7 +26,7 @@ class Word {
   std::uint32_t value() const;
   // Adds 1. One thread at a time may call it.
   void advance();
-  // Makes a stream wait until the word has reached `value`, and returns at once.
+  // Makes a stream, which may be of another device, wait until the word has reached `value`. Returns at once.
   Status hold(StreamHandle stream, std::uint32_t value) const;
 
   // The words of a device are made a page at a time.

@@ -41,7 +41,7 @@ class Poller {
   void ring();
   // Returns the epoll descriptor, which is readable when `look` would find something.
   int descriptor() const { return epoll_.get(); }
-  // Makes the epoll descriptor readable also when the deadline has passed. A program whose event loop sleeps
+  // Also makes the epoll descriptor readable when the deadline has passed. A program whose event loop sleeps
   // on the descriptor needs this, since the loop does not know the driver's deadlines.
   void set_alarm(Deadline deadline);
   // Makes the alarm's descriptor, unless there is one. Without this call the first `set_alarm` makes the

@@ -19,7 +19,7 @@ struct Attributes {
   std::uint64_t flags = 0;
   std::int32_t nice = 0;
   std::uint32_t priority = 0;
-  std::uint64_t runtime = 0;  // the length of a slice in nanoseconds; 0 on kernels that do not tell it
+  std::uint64_t runtime = 0;  // the length of a slice in nanoseconds; 0 on kernels that do not report it
   std::uint64_t deadline = 0;
   std::uint64_t period = 0;
 };

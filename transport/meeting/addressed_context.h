@@ -31,7 +31,7 @@ struct AddressedContext : TransportContext {
         credentials, {service, static_cast<std::uint32_t>(owner->rank()), static_cast<std::uint32_t>(to)},
         deadline);
   }
-  // Writes into a hello that it goes from this rank to the rank `to`, whose address is `theirs`.
+  // Writes the sender and the receiver into a hello: this rank, and the rank `to`, whose address is `theirs`.
   template <class Hello>
   void introduce(Hello& hello, int to, const Address& theirs) const {
     hello.from = static_cast<std::uint32_t>(owner->rank());

@@ -7,7 +7,7 @@
 namespace tutti::meeting {
 namespace {
 
-// A name service that does not answer must not keep the process from starting for ever.
+// A name service that does not answer must not delay the start of the process for ever.
 constexpr std::chrono::seconds patience_with_names{30};
 
 bool is_unspecified(const SocketAddress& address) {

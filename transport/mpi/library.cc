@@ -166,7 +166,7 @@ bool has_standard_abi(const SharedLibrary& library) {
          major >= 1;
 }
 
-// Returns whether the words of a library's version belong to a library of MPICH's family.
+// Returns whether this version text belongs to a library of MPICH's family.
 bool is_like_mpich(std::string_view version) {
   for (const std::string_view maker : {"MPICH", "Intel(R) MPI", "MVAPICH"})
     if (version.find(maker) != version.npos) return true;

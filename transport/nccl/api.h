@@ -61,7 +61,7 @@ inline constexpr Op avg = 4;
 
 inline constexpr int scalar_host_immediate = 1;
 
-// Versions as `ncclGetVersion` returns them.
+// These versions have the form that `ncclGetVersion` returns.
 inline constexpr int oldest_version = 21400;
 inline constexpr int first_version_with_float8 = 22400;
 

@@ -8,9 +8,9 @@
 
 namespace tutti::nccl {
 
-// Opening a device takes long. If another thread forked in that time, the child would inherit a locked mutex.
-// So the lock is not held while a device is opened. A forked child must not use the lanes of its parent,
-// since a thread that exists only in the parent may hold their locks.
+// Opening a device takes a long time. If another thread forked in that time, the child would inherit a locked
+// mutex. So the lock is not held while a device is opened. A forked child must not use the lanes of its
+// parent, since a thread that exists only in the parent may hold their locks.
 Result<std::shared_ptr<Lane>> Lane::of(const cuda::Api& api, int number, const std::string& host) {
   using Key = std::tuple<const cuda::Api*, int, std::string, std::uint32_t>;
   static std::mutex mutex;

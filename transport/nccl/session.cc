@@ -118,21 +118,32 @@ Status Session::add(Job& job, OffloadCall& call) {
                                               to_string(ours));
   }
   if (call.stream != nullptr) {
-    const auto stream = static_cast<StreamHandle>(call.stream);
-    Result<EventPtr> event = [this] {
-      const std::lock_guard lock(lane_->mutex());
-      return take_event();
-    }();
-    if (!event.ok()) return event.status().with_context(lane_->device().name());
-    const Status recorded = (*event)->record(stream);
-    if (!recorded.ok()) return recorded.with_context(lane_->device().name());
-    job.before.push_back(std::move(event).take());
+    if (const Status followed = follow(job, static_cast<StreamHandle>(call.stream)); !followed.ok())
+      return followed.with_context(lane_->device().name());
   }
   const Call& asked = call.call;
   job.calls.push_back({&call,
                        {asked.in_counts.begin(), asked.in_counts.end()},
                        {asked.out_counts.begin(), asked.out_counts.end()}});
   return {};
+}
+
+Status Session::follow(Job& job, StreamHandle stream) {
+  const Result<bool> is_ours = lane_->device().has(stream);
+  if (!is_ours.ok()) return is_ours.status();
+  if (!*is_ours) {
+    Result<std::unique_ptr<cuda::Event>> event = cuda::Event::create_in(lane_->device().api(), stream);
+    if (!event.ok()) return event.status();
+    job.before_elsewhere.push_back(*std::move(event));
+    return {};
+  }
+  Result<EventPtr> event = [this] {
+    const std::lock_guard lock(lane_->mutex());
+    return take_event();
+  }();
+  if (!event.ok()) return event.status();
+  job.before.push_back(*std::move(event));
+  return job.before.back()->record(stream);
 }
 
 bool Session::launch() {
@@ -163,6 +174,11 @@ Status Session::start(Job& job, bool& launched) {
     free_events_.push_back(std::move(event));
   }
   job.before.clear();
+  for (const auto& event : job.before_elsewhere) {
+    const Status held = event->hold(stream_->handle());
+    if (!held.ok()) return held;
+  }
+  job.before_elsewhere.clear();
   std::vector<Call> calls;
   for (const OwnCall& own : job.calls) {
     Call& call = calls.emplace_back(own.call->call);

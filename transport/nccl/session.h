@@ -60,9 +60,11 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   struct Job {
     explicit Job(const Member& member) : group(member) {}
     std::vector<OwnCall> calls;
-    std::vector<EventPtr> before;  // the job begins after these events
-    EventPtr over;                 // recorded behind the job
-    std::uint32_t number = 0;      // `word_` has reached this number when the job has ended
+    // The job begins after these events.
+    std::vector<EventPtr> before;
+    std::vector<std::unique_ptr<cuda::Event>> before_elsewhere;  // of other contexts, so used only once
+    EventPtr over;                                               // recorded behind the job
+    std::uint32_t number = 0;  // `word_` has reached this number when the job has ended
     Group group;
   };
   using Jobs = std::list<Job>;
@@ -76,6 +78,8 @@ class Session final : public OffloadSession, private Lane::User, private Regions
   // Adds a call to a job, or returns why the call cannot be carried out. Blocks while the call's stream has
   // no room for more work.
   Status add(Job& job, OffloadCall& call);
+  // Lets a job begin after the work that is already in a stream of this device. Blocks like `add`.
+  Status follow(Job& job, StreamHandle stream);
   // Reports the jobs' calls.
   void report(const Jobs& jobs, const Status& status);
 

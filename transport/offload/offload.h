@@ -102,8 +102,9 @@ struct OffloadCall {
 // calls it, with two exceptions: `issue`, and the destructor, which runs on a thread that does not drive.
 class OffloadSession : public Pollable {
  public:
-  // Starts these calls as one group, and never blocks. Calls are issued in the order in which the
-  // communicator numbers them. Any thread may call `issue`, but only one at a time.
+  // Starts these calls as one group. Blocks only while a caller's stream has no room for more work. Calls are
+  // issued in the order in which the communicator numbers them. Any thread may call `issue`, but only one at
+  // a time.
   virtual void issue(std::span<OffloadCall* const> calls) = 0;
   // Gives up all calls, including those that are issued later. Returns at once. Soon afterwards the library
   // calls `done` for each call, with any status, even ok. `abort` is called at most once.

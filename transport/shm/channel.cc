@@ -126,7 +126,7 @@ bool Channel::prepare_sleep() {
 
 void Channel::write() {
   // The loop below may be on the stack already: writing a frame may complete an operation, whose `done` may
-  // send another message. Then the loop finds that message too, so this call returns.
+  // send another message. In that case the loop finds the new message itself, so this call returns.
   if (writing_) return;
   writing_ = true;
   full_ = false;

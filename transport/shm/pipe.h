@@ -8,8 +8,8 @@
 
 namespace tutti::shm {
 
-// A `Pipe` connects two ranks of one host: a ring in each direction, and the words by which they wake each
-// other. The rings and the words are in a `Segment`, which side 0 made and side 1 mapped.
+// A `Pipe` connects two ranks of one host: a ring in each direction, and the words that the ranks use to wake
+// each other. The rings and the words are in a `Segment`, which side 0 made and side 1 mapped.
 class Pipe {
  public:
   static constexpr std::size_t min_ring = 4096;

@@ -28,7 +28,7 @@ struct Lane {
   alignas(apart_bytes) std::atomic<std::uint64_t> head;  // set by the reader: bytes before it are free again
 };
 
-// A `Side` holds the words by which one side sleeps and wakes the other.
+// A `Side` holds the words that one side uses to sleep and to wake the other.
 struct Side {
   // This side sets `asleep` before it sleeps, and the other side clears it when it wakes this side; see
   // docs/threads.md.

@@ -59,7 +59,7 @@ class SegmentRequests final : public LinkEvents, public SegmentEvents {
   std::deque<Note> refusals_;  // for segments that failed, newest last
   std::vector<std::unique_ptr<SegmentLeader>> leaders_;
   std::vector<std::unique_ptr<SegmentMember>> members_;
-  std::vector<SharedMemory*> memories_;  // the segments that are shared now
+  std::vector<SharedMemory*> memories_;  // the shared segments that exist
 };
 
 }  // namespace tutti::shm

@@ -22,7 +22,7 @@ struct StagedCall {
   std::optional<std::uint64_t> pieces = {};       // empty until the ranks have agreed on it
   bool asked = false;                             // the agreement on `pieces` has been started
   std::uint64_t started = 0;                      // pieces that have been started
-  unsigned under_way = 0;                         // pieces that have not ended; the agreement counts as one
+  unsigned under_way = 0;                         // pieces started and not ended; the agreement is one
 };
 
 // A `Pipeline` carries out the pieces of calls on the host. It copies a piece into pinned memory,

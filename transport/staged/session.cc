@@ -82,11 +82,9 @@ Result<std::unique_ptr<StagedCall>> Session::accept(OffloadCall& call) const {
   if (staged->cutting.all_know_counts()) staged->pieces = staged->cutting.own_pieces();
   if (call.stream == nullptr) return staged;
   const auto stream = static_cast<cuda::StreamHandle>(call.stream);
-  Result<std::unique_ptr<cuda::Event>> before = cuda::Event::create(*device_);
+  Result<std::unique_ptr<cuda::Event>> before = cuda::Event::create_in(device_->api(), stream);
   if (!before.ok()) return before.status().with_context(device_->name());
   staged->before = *std::move(before);
-  if (const Status recorded = staged->before->record(stream); !recorded.ok())
-    return recorded.with_context(device_->name());
   return staged;
 }
 

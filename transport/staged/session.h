@@ -65,7 +65,7 @@ class Session final : public OffloadSession {
   Calls calls_;
   std::size_t starting_ = 0;  // index of the first of `calls_` whose pieces have not all been started
   bool watches_device_ = false;
-  Deadline patience_ = Deadline::never();  // the time until which streams wait for calls that have failed
+  Deadline patience_ = Deadline::never();  // streams wait for failed calls until this time
 };
 
 }  // namespace tutti::staged

@@ -68,8 +68,8 @@ struct Grant {
 FrameHeader to_header(std::uint32_t id, const Grant& grant);
 Grant to_grant(const FrameHeader& header);
 
-// This is the largest number of stripes in each direction. Stripes are the connections of a channel beside
-// its first one.
+// This is the largest number of stripes in each direction. Stripes are all connections of a channel
+// except its first one.
 inline constexpr std::uint8_t max_stripes = 15;
 
 inline constexpr std::size_t frame_header_bytes = 64;

@@ -20,7 +20,7 @@ class Permits {
   virtual ~Permits() = default;
   // Permits the peer to write into `memory`, and into no other memory by the same key. If the answer is
   // `given`, `place` is where the peer finds the memory. If the answer is `later`, `StreamChannel::permitted`
-  // is called once the permit is given, unless the permit is revoked or the pipe is closed before. If the
+  // is called once the permit is given, unless the permit is revoked or the pipe is closed first. If the
   // answer is `never`, there is no permit. `own` is the registration of `memory` for this operation
   // (`RemoteMemory::add_briefly`). It is null if a region that is registered for longer contains the memory.
   virtual Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,

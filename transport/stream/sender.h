@@ -48,7 +48,7 @@ class StreamSender {
   // of `StreamLimits::credit`.
   void return_credit(std::uint32_t units) { credit_owed_ += units; }
 
-  // These functions handle frames of the peer. They return null, or what is wrong with the frame. An answer
+  // These functions handle frames from the peer. They return null, or what is wrong with the frame. An answer
   // to a message that has already ended is not an error.
   const char* on_clear(std::uint32_t id);
   const char* on_grant(std::uint32_t id, const Grant& grant);

@@ -84,7 +84,8 @@ class StreamChannel : public Channel {
   // must outlive the channel. If the peer can write only where `permits` lets it, `permits` must outlive the
   // channel, too. If `permits` is null, the peer can write into all registered memory.
   void write_remotely(RemoteMemory& memory, Permits* permits = nullptr);
-  // These tell the channel that a permit has been given, or is over, if that was to happen later (permits.h).
+  // These functions tell the channel that a permit has been given, or is over, if the pipe could not say so
+  // at once (permits.h).
   void permitted(std::uint32_t permit, const RemotePlace& place);
   void revoked(std::uint32_t permit);
   // Tells the channel that all remote writes are over: this pipe's writes have ended, and the peer's writes
@@ -126,10 +127,10 @@ class StreamChannel : public Channel {
 
   // --- the pipe calls, at the end ---
 
-  // Ends the channel. The pipe calls this when it broke, was closed by the peer, or could not be made. After
-  // a goodbye of either side, this is a clean end. This function calls `close_pipe`. A pipe that can no
-  // longer be written must first be read to its end. The peer's last frames may be its goodbye, or may say
-  // why the peer has ended.
+  // Ends the channel. The pipe calls this when it has broken, was closed by the peer, or could not be made.
+  // After a goodbye from either side, this is a clean end. This function calls `close_pipe`. A pipe that can
+  // no longer be written to must first be read to its end. The peer's last frames may be its goodbye, or may
+  // say why the peer has ended.
   void pipe_failed(const Status& why);
 
   int peer() const { return peer_; }

@@ -129,8 +129,8 @@ void Channel::on_ready(std::uint32_t events) {
 // --- writing ---
 
 void Channel::write_frames() {
-  // The loop below may already be on the stack: a frame that was written completes an operation, whose `done`
-  // may send another message. Then the loop finds that message too, so this call returns.
+  // The loop below may already be on the stack: writing a frame may complete an operation, whose `done` may
+  // send another message. In that case the loop finds the new message itself, so this call returns.
   if (writing_ || waits_writable_ || write_error_ != 0) return;
   writing_ = true;
   for (std::size_t budget = write_budget; open_;) {

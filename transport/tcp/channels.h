@@ -22,8 +22,8 @@ struct Channels {
     unsigned misses;  // polls in a row that found nothing
   };
 
-  // Returns whether there may be further channels with data that the transport does not read when it is
-  // polled.
+  // Returns whether no more channels fit into `busy`. Other channels may then have data that a poll does not
+  // read.
   bool is_full() const { return busy.size() >= max_busy; }
   void forget(int peer, Channel& channel) {
     by_peer.remove(peer, channel);

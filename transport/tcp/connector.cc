@@ -26,8 +26,8 @@ std::chrono::nanoseconds attempt_timeout(std::chrono::nanoseconds timeout) {
 }
 
 // IP_BIND_ADDRESS_NO_PORT makes the kernel choose the port only when the socket connects. The kernel may then
-// choose a port that connections to other addresses use. Otherwise `bind` would choose a port that no
-// connection uses, and such ports can run out.
+// choose a port that connections to other addresses also use. Without this option, `bind` would choose a port
+// that no connection uses, and such ports can run out.
 void bind_to(int descriptor, const SocketAddress& local) {
   const int on = 1;
   static_cast<void>(setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on));

@@ -42,7 +42,7 @@ inline constexpr std::size_t magic_bytes = 8;
 
 std::array<std::byte, hello_bytes> encode(const Hello& hello);
 std::array<std::byte, answer_bytes> encode(Verdict verdict);
-// `decode_hello` returns nothing if the bytes are not a hello, and `decode_answer` if they are not an answer.
+// Each decoder returns nothing if the bytes are not a message of its kind.
 // The caller must check `Hello::version`. If it differs from `handshake_version`, the fields after it are
 // meaningless.
 std::optional<Hello> decode_hello(std::span<const std::byte, hello_bytes> from);

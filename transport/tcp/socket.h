@@ -7,7 +7,7 @@
 namespace tutti::tcp {
 
 // Sets the options of an established connection, as meeting::tune does. A peer that acknowledges nothing for
-// long counts as gone.
+// a long time counts as gone.
 void tune(int descriptor);
 // Sets the size of the kernel's buffer for each direction. Zero leaves it to the kernel.
 void set_buffers(int descriptor, int bytes);

@@ -19,7 +19,7 @@ namespace tutti::verbs {
 
 // A `Bundle` connects two ranks by several pipes, one for each pair of ports, and takes the place of a single
 // pipe (docs/rdma.md). Packets go over one pipe, and the payloads of large messages go over all of them. If a
-// pipe breaks, the other pipes send everything again that may not have arrived over the broken pipe.
+// pipe breaks, the other pipes send again everything that may not have arrived over it.
 //
 // A bundle reports the same events as a pipe. `on_pipe_broken` means that the last pipe is broken, or that
 // the peer has broken the protocol.
@@ -103,7 +103,7 @@ class Bundle final : public LaneEvents, public Timer {
   bool closed_ = false;
   bool advancing_ = false;  // advance() is on the stack
   bool advance_again_ = false;
-  std::string last_why_;  // why the lane was left that was left last
+  std::string last_why_;  // why a lane was left most recently
 };
 
 }  // namespace tutti::verbs

@@ -10,7 +10,7 @@
 namespace tutti::verbs {
 namespace {
 
-// A queue pair names its address by a number of eight bits.
+// A queue pair refers to its address by an 8-bit index.
 constexpr int most_gids = 256;
 
 in6_addr address_of(const ibv_gid& gid) {

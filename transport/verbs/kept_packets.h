@@ -12,11 +12,11 @@ namespace tutti::verbs {
 using Packet = std::vector<std::byte>;
 
 // `KeptPackets` are copies of the last packets that a pipe has sent. If the pipe breaks, the packets that the
-// peer has not dealt with are sent again over another pipe. The numbers of packets wrap around, so the ring
-// has a power of two entries.
+// peer has not dealt with are sent again over another pipe. The numbers of packets wrap around, so the ring's
+// size is a power of two.
 class KeptPackets {
  public:
-  // Makes room for `most` packets. There are never more packets that the peer has not dealt with.
+  // Makes room for `most` packets. The peer never has more packets left to deal with.
   void resize(std::size_t most) { ring_.resize(std::bit_ceil(most)); }
   // Keeps a packet that consists of these parts. The packet takes the place of one that was sent at least
   // `most` packets earlier. Does nothing if `resize` was not called.

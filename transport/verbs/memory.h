@@ -30,7 +30,7 @@ class Region {
   std::uint32_t local_key() const { return region_->lkey; }
   std::uint32_t remote_key() const { return region_->rkey; }
   ibv_mr* raw() const { return region_; }
-  // Returns whether peers can write into the memory by its remote key.
+  // Returns whether peers can write into the memory with its remote key.
   bool is_writable() const { return (access_ & IBV_ACCESS_REMOTE_WRITE) != 0; }
 
  private:

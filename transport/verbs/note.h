@@ -7,7 +7,7 @@
 
 #include "transport/meeting/note_head.h"
 
-// A `Note` is a message of fixed size by which two ranks agree on a connection, over TCP.
+// A `Note` is a message of fixed size that two ranks exchange over TCP, to agree on a connection.
 namespace tutti::verbs {
 
 enum class NoteKind : std::uint32_t {

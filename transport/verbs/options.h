@@ -25,8 +25,8 @@ struct Options : meeting::ListenPlaces {
   std::uint32_t slots = 32;
   std::uint32_t slot_bytes = 8192;
   // If the memory of a large message is not registered and has at least this many bytes, it is registered for
-  // this message. Smaller messages are copied. Without a value, the transport measures from which size on
-  // registering is faster than copying.
+  // this message. Smaller messages are copied. Without a value, the transport measures the size above
+  // which registering is faster than copying.
   std::optional<std::size_t> register_from = {};
   // For each limit, the smaller of this rank's value and the peer's value applies.
   MessageLimits limits = {};

@@ -13,7 +13,8 @@
 namespace tutti::verbs {
 namespace {
 
-// Many requests free nothing when they end. At least one in this many requests reports its completion.
+// A request that frees nothing when it ends need not report its completion. But at least one in this many
+// does.
 constexpr std::uint64_t signal_every = 16;
 
 ibv_sge piece_of(std::span<const std::byte> bytes, std::uint32_t key) {

@@ -36,7 +36,7 @@ class PipeEvents {
   virtual void on_room() = 0;
   // A frame for which `Pipe::write` returned `reading` has left.
   virtual void on_written(OutgoingFrame& frame) = 0;
-  // A permit has been given for which the answer was `later` (`Permits`).
+  // A permit for which the answer was `later` (`Permits`) has been given.
   virtual void on_permitted(std::uint32_t permit, const RemotePlace& place) = 0;
   // A permit is over.
   virtual void on_revoked(std::uint32_t permit) = 0;
@@ -77,7 +77,7 @@ class Pipe final : public QueueUser {
   static Result<std::unique_ptr<Pipe>> create(Rail& rail, const Memory& memory, const PipeOptions& options,
                                               const Gid& gid, PipeEvents& events);
   ~Pipe() override;
-  // Returns how many completions may be waiting at the same time for a pipe with that many receive slots.
+  // Returns how many completions may be waiting at the same time for a pipe with `slots` receive slots.
   static std::uint64_t most_requests(std::uint32_t slots);
 
   void set_events(PipeEvents& events) { events_ = &events; }
@@ -210,7 +210,7 @@ class Pipe final : public QueueUser {
   std::uint32_t dealt_with_ = 0;    // packets of the peer whose slots are posted again
   std::uint32_t told_ = 0;          // the value of `dealt_with_` that the peer was last told
 
-  KeptPackets kept_;  // has nothing unless `PipeOptions::keeps` is set
+  KeptPackets kept_;  // empty unless `PipeOptions::keeps` is set
 };
 
 }  // namespace tutti::verbs

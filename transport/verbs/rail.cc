@@ -196,8 +196,8 @@ void Rail::on_event(const ibv_async_event& event) {
 }
 
 // A card sends packets again until its retries are used up, so a short interruption does no harm. A Soft-RoCE
-// device sends nothing again: its next request fails. If an earlier request is still unacknowledged then, the
-// kernel (6.1) neither repeats the earlier request nor reports that either request has failed. So the
+// device sends nothing again: its next request fails. But if an earlier request is still unacknowledged, the
+// kernel (6.1) does not repeat that request, and does not report that either request has failed. So the
 // connections must be ended here.
 void Rail::on_lost_link() {
   log::warn("verbs: ", port_.name, " has lost its link");
@@ -205,7 +205,7 @@ void Rail::on_lost_link() {
 }
 
 // The descriptors of a removed device report an error for ever, which would keep the driver busy. So this
-// stops watching them.
+// function stops watching them.
 void Rail::on_no_event(std::uint32_t events) {
   if ((events & (EPOLLERR | EPOLLHUP)) == 0 || loop_ == nullptr) return;
   stop();

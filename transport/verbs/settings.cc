@@ -40,12 +40,12 @@ Settings settings_from(const Config& config) {
     return ours ? *ours : number(theirs, least, most).value_or(otherwise);
   };
   settings.gid_index = config.ib_gid_index;
-  // To NCCL, -1 means that it shall choose the index itself.
+  // In NCCL's variable, -1 means that the index is chosen automatically.
   if (!settings.gid_index) settings.gid_index = number("NCCL_IB_GID_INDEX", -1, 255);
   if (settings.gid_index == -1) settings.gid_index.reset();
   settings.traffic_class = choose(config.ib_tc, "NCCL_IB_TC", 255, settings.traffic_class);
   settings.service_level = choose(config.ib_sl, "NCCL_IB_SL", 15, settings.service_level);
-  // To a device, 0 means to wait for ever, so the least value is 1.
+  // For a device, 0 means waiting for ever, so the least value is 1.
   settings.timeout = choose(config.ib_timeout, "NCCL_IB_TIMEOUT", 31, settings.timeout, 1);
   settings.retries = choose(config.ib_retry_cnt, "NCCL_IB_RETRY_CNT", 7, settings.retries);
   return settings;

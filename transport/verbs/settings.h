@@ -7,7 +7,7 @@
 
 namespace tutti::verbs {
 
-// `Settings` are what users say about devices and packets, by the variables TUTTI_IB_*.
+// `Settings` are what users say about devices and packets, through the variables TUTTI_IB_*.
 struct Settings {
   std::string devices;           // the text of a `PortFilter`; empty if all devices may be used
   std::string devices_variable;  // the variable that the text comes from

@@ -10,8 +10,8 @@ namespace {
 
 // `Groups` divides p ranks into contiguous groups. The number of groups is the largest power of the radix k
 // that does not exceed p, so a group has at most k ranks. The first rank of each group is its leader. The
-// leader combines the inputs of its group before the leaders exchange. Afterwards it sends the result to its
-// group.
+// leader combines the inputs of its group before the leaders exchange values. Afterwards it sends the result
+// to its group.
 struct Groups {
   Groups(int size, int radix) {
     while (count * radix <= size) count *= radix;

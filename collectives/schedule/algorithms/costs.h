@@ -88,7 +88,7 @@ class Terms {
     return std::max(path.arrival(n) + (messages - 1) * (path.gap + n * path.beta),
                     messages * (path.core + n * path.core_byte));
   }
-  // Returns the seconds of a `burst` in which each message is combined on arrival. The slower of the
+  // Returns the seconds that a `burst` takes if each message is combined on arrival. The slower of the
   // connection and the combining sets the pace.
   double reducing_burst(double messages, double n, const Path& path) const {
     if (messages <= 0) return 0;
@@ -107,7 +107,7 @@ class Terms {
     if (hops <= 0 || segments <= 0) return 0;
     return hops * hop(segment, combining) + (segments - 1) * shift(1).pace(segment, combining);
   }
-  // Returns the seconds of a ring of `steps` steps, each of which moves a block of n bytes in segments.
+  // Returns the seconds that a ring of `steps` steps takes. Each step moves a block of n bytes in segments.
   // Either the pace of the ports or the latency of the hops limits the ring.
   double ring(double steps, double n, bool combining) const {
     const double segment = segment_bytes(n, 4 * p());
@@ -117,7 +117,7 @@ class Terms {
     const double pace = shift(1).pace(segment, combining);
     return std::max(steps * segments * pace + around, steps * around + (segments - 1) * pace);
   }
-  // Returns the seconds of one round in which neighbours exchange n bytes.
+  // Returns the seconds that neighbours take to exchange n bytes in one round.
   double turn(double n) const {
     const Path path = shift(1);
     return std::max(hop(0, false) + path.arrival(n) - path.alpha, path.core + n * path.core_byte);
@@ -130,7 +130,7 @@ class Terms {
     const double near = path(false, 1, 1, problem_.size, 2).arrival(n) + (combining ? model_.gamma * n : 0);
     return near + (far - near) / crowd_;
   }
-  // Returns the seconds of the rounds that circulant.h describes, over a vector of n bytes. Each round has up
+  // Returns the seconds that the rounds of circulant.h take for a vector of n bytes. Each round has up
   // to two messages, which are combined if `combining` is true.
   double circulant(double n, bool combining) const {
     double seconds = 0;

@@ -57,7 +57,7 @@ class Blocks {
 class Segments {
  public:
   // Cuts slices of at most `largest` elements into units of tuning.segment_bytes. A rank handles `passes`
-  // such slices. For long vectors the units are larger, so that a schedule has at most about 4,096 steps.
+  // such slices. For long vectors the units are larger, so that there are at most 4,096 units in total.
   Segments(const Problem& problem, const Tuning& tuning, std::uint64_t largest, std::uint64_t passes = 1);
 
   std::uint64_t unit() const { return unit_; }
@@ -91,8 +91,8 @@ class Alternation {
  public:
   Alternation(ScheduleBuilder& builder, const Problem& problem, int stages);
   const Slice& current() const { return current_; }
-  // Returns the slice that the next stage must write. After it has emitted the steps of that stage, the
-  // algorithm must call `advance`.
+  // Returns the slice that the next stage must write. The algorithm must call `advance` after it has emitted
+  // the steps of that stage.
   const Slice& next() const { return next_; }
   void advance();
 

@@ -147,7 +147,7 @@ void StoreConnection::serve() {
 void StoreConnection::park(std::chrono::milliseconds wait) {
   if (!takes_part()) stand(Standing::waiting);
   set_timer(wait, &StoreConnection::parked_expired);
-  // A client must be silent while it waits for a response. If it sends anything, or closes, it is dropped.
+  // A client must be silent while it waits for a response. If it sends anything or hangs up, it is dropped.
   wire_.async_await([self = shared_from_this()](asio::error_code) {
     if (self->parked_.is_parked) self->close();
   });

@@ -23,8 +23,8 @@ Status lost(const char* what, int error) {
   return Status(Code::peer_lost, std::string(what) + ": " + error_text(error));
 }
 
-// While a call waits for the other side, it checks this often whether it is interrupted. This
-// matters only if the store does not answer. During a meeting, a rank splits a long wait into a
+// While a call waits for the other side, it checks at this interval whether it was interrupted. The
+// interval matters only if the store does not answer. During a meeting, a rank splits a long wait into a
 // series of short requests. As long as the store answers, an interrupt takes effect between two
 // requests, and the connection remains usable.
 constexpr milliseconds interrupt_interval{500};

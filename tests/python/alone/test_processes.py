@@ -117,8 +117,9 @@ def test_library_and_header_are_where_the_package_says():
 
 
 def test_stub_describes_the_extension():
-    """Tests that the stub has every class, method and function of the extension. All other names in the stub
-    are private names for types."""
+    """Tests that the extension has the functions and classes of the stub, and that each of these classes has
+    the public members that the stub lists. The stub's classes whose names begin with an underscore are private
+    names for types."""
     tree = ast.parse((ROOT / "bindings/python/tutti/_core.pyi").read_text())
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):

@@ -5,9 +5,9 @@ import socket
 import subprocess
 import sys
 
-# The limit is generous, so that only a hang makes a test fail, and not a slow machine.
+# The limit is generous, so that a test fails if it hangs, but not because the machine is slow.
 DEADLINE_SECONDS = 600
-# Variables of launchers and of tutti are not inherited, so that a test behaves alike on every
+# Variables of launchers and of tutti are not inherited, so that a test behaves the same on every
 # machine.
 ENVIRONMENT = {
     name: value

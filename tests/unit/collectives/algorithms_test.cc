@@ -7,7 +7,7 @@
 #include "tests/unit/collectives/proof_cases.h"
 
 // This file uses the symbolic checker to prove every algorithm that sends messages, for every number of ranks
-// from 1 to 64 and for some larger numbers.
+// from 1 to 64 and for some larger numbers. It proves algorithms for several hosts on some placements only.
 namespace tutti::test {
 namespace {
 

@@ -15,7 +15,7 @@ struct Variant {
   void apply(Problem& problem) const;
 };
 
-// Returns all variants that the algorithm supports.
+// Returns the variants to prove, of those that the algorithm supports.
 std::vector<Variant> variants_for(const Algorithm& algorithm);
 // Returns the roots to prove: the first rank, the last rank, and a rank in the middle. Returns only
 // rank 0 for kinds without a root.

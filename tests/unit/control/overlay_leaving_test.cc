@@ -66,8 +66,8 @@ class Child {
   ProcessIdentity identity_;
 };
 
-// The fixture runs rank 0 of eight ranks. Its neighbours are ranks 1, 2, 4, 6 and 7. One of the
-// other ranks is a separate process.
+// The fixture runs rank 0 of eight ranks. Its neighbours are ranks 1, 2, 4, 6 and 7. One of
+// ranks 1 to 7 (`rank_of_child`) is a separate process.
 class OverlayLeaving : public ::testing::Test {
  protected:
   void start(int rank_of_child) {

@@ -1,5 +1,5 @@
-// Tests that `init` refuses ranks of another build and places that contradict each other, and which names of
-// transports it accepts.
+// Tests that `init` refuses ranks of another build, and meeting places that contradict each other. Also tests
+// which names of transports it accepts.
 #include <cstdlib>
 #include <memory>
 #include <string>

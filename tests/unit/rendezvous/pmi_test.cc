@@ -1,4 +1,4 @@
-// Tests how rank 0 passes a session to the other ranks through their launcher. The launcher is a
+// Tests how rank 0 passes a session to the other ranks through their launcher. The launcher is
 // part of the test, but the sockets are real. tests/multiprocess/mpiexec_test.cc does the same with
 // MPICH's launcher.
 #include <chrono>

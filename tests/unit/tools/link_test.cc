@@ -286,7 +286,7 @@ TEST_F(LinkTest, StaysAliveByEmptyFrames) {
   EXPECT_TRUE(left_.records.empty());
 }
 
-// A process that was stopped must not treat its own pause as silence of the other end.
+// A process that was stopped must not treat its own pause as silence from the other end.
 TEST_F(LinkTest, BytesThatNobodyHasReadYetCount) {
   link_left({200ms, longest_record});
   say(frame_of(record_with("in time").SerializeAsString()));

@@ -225,10 +225,12 @@ TEST_F(StarterTest, DoesNotTryAgainIfSshIsRefused) {
 
 TEST_F(StarterTest, DoesNotTryAgainIfSlurmRefuses) {
   tool_ = "srun";
-  start("echo srun: error: Unable to create step for job 7: Invalid node name specified >&2; exit 1");
-  EXPECT_EQ(failure(),
-            "host beta: srun has failed:\n"
-            "  srun: error: Unable to create step for job 7: Invalid node name specified");
+  for (const std::string line : {"srun: error: Unable to create step for job 7: Invalid node name specified",
+                                 "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 7"}) {
+    failures_.clear();
+    start("echo " + line + " >&2; exit 1");
+    EXPECT_EQ(failure(), "host beta: srun has failed:\n  " + line);
+  }
 }
 
 TEST_F(StarterTest, TheToolItselfIsMissing) {

@@ -193,6 +193,35 @@ TEST_F(CudaTest, StreamsWaitForWords) {
   await(*end);
 }
 
+// The context of a stream need not be current when the stream is told to wait.
+TEST_F(CudaTest, StreamsOfOtherDevicesWait) {
+  const auto device = open(0);
+  const auto other = open(1);
+  const auto outer = std::make_unique<Device::Current>(*other);
+  const auto stream = Stream::create(*other).take();
+  const auto end = Event::create(*other).take();
+  const Device::Current current(*device);
+  const auto first = Stream::create(*device).take();
+  const auto event = Event::create(*device).take();
+  const auto word = Word::take(*device).take();
+  ASSERT_TRUE(word->hold(first->handle(), word->value() + 1).ok());
+  ASSERT_TRUE(event->record(first->handle()).ok());
+  ASSERT_TRUE(event->hold(stream->handle()).ok());
+  const Status held = word->hold(stream->handle(), word->value() + 2);
+  ASSERT_TRUE(held.ok()) << held.to_string();
+  ASSERT_TRUE(end->record(stream->handle()).ok());
+  EXPECT_EQ(event->record(stream->handle()).code(), Code::aborted);
+  word->advance();
+  await(*event);
+  EXPECT_FALSE(end->happened().take());
+  word->advance();
+  await(*end);
+  EXPECT_EQ(word->hold(std::bit_cast<StreamHandle>(&held), 0).code(), Code::invalid_argument);
+  Ordinal found = -1;
+  ASSERT_EQ(cuCtxGetDevice(&found), success);
+  EXPECT_EQ(found, 0);
+}
+
 // A stream may still wait for a `Word` that is destroyed. The next `Word` in the same place lets
 // the stream continue.
 TEST_F(CudaTest, WordsContinueWhereOthersEnded) {

@@ -1,4 +1,4 @@
-// Tests which launcher and which libraries of MPI are looked for.
+// Tests which MPI launcher is recognised, and which MPI libraries are tried.
 #include <map>
 #include <string>
 #include <vector>

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 constexpr microseconds longest(50);
 constexpr milliseconds a_slice(3);
 
-// Begins waits until one of them may spin. Returns the number of waits without a spin before that.
+// Begins one wait after another until one of them may spin. Returns how many waits came before that one.
 int skipped(SpinPolicy& policy) {
   int waits = 0;
   while (policy.begin().count() == 0) ++waits;

@@ -139,7 +139,7 @@ class PipeChannel final : public StreamChannel {
   std::size_t room = 1 << 20;        // the size of the buffer
   std::vector<std::byte> in_flight;  // bytes that were written at this end and not yet read at the other
   bool closed = false;
-  // If `late_writes` is true, the test ends each remote write by `end_write`. After the pipe has closed,
+  // If `late_writes` is true, the test calls `end_write` to end each remote write. After the pipe has closed,
   // the test also calls `writes_over`.
   bool late_writes = false;
   OutgoingFrame* under_way = nullptr;  // the remote write that is in progress

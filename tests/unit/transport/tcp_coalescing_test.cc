@@ -82,7 +82,7 @@ TEST(TcpCoalescing, WhatAPeerHasNotReadLeavesTogether) {
       // Two segments are the best case, but each acknowledgement releases another segment.
       EXPECT_LE(all_segments_sent() - before, 50u);
     });
-    // The messages arrive, although rank 0 does not drive any more.
+    // The messages arrive, although rank 0 makes no progress meanwhile.
     messages.receive();
   });
 }

@@ -23,7 +23,7 @@ bool CompletionQueue::take(ibv_wc& completion, Freed& freed) {
 }
 
 void CompletionQueue::request_event(bool only_solicited) {
-  // A request for solicited completions does not replace one for all of them.
+  // A request for solicited completions does not replace a request for all completions.
   if (only_solicited && wanted_ == Wanted::any) return;
   wanted_ = only_solicited ? Wanted::solicited : Wanted::any;
 }

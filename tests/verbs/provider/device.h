@@ -24,7 +24,7 @@ struct Device : ibv_device {
 
   DeviceSettings settings;
   bool present = true;         // false after the device was taken away
-  std::size_t registered = 0;  // bytes that are registered now
+  std::size_t registered = 0;  // bytes that are registered
 };
 
 // A `Context` is an open device.

@@ -35,7 +35,7 @@ class Provider {
   // an event for each queue pair, as a broken card does.
   void break_pair(std::uint32_t number);
   void break_pairs(const std::string& device);
-  // Makes nothing pass between these two GIDs any more.
+  // Blocks all traffic between these two GIDs.
   void cut(const Gid& one, const Gid& other);
   // Pulls the cable of a device once `requests` more of its requests have been carried out. From then on, all
   // packets from the device and to it vanish, so requests from the device and to it fail. If `answer_lost` is
@@ -45,7 +45,7 @@ class Provider {
   // requests wait. `hold_writes` makes writes wait, and all later requests of the same queue pair.
   void hold();
   void hold_writes();
-  // Makes requests wait that invalidate memory windows, and all later requests of the same queue pair.
+  // Holds requests that invalidate memory windows, and all later requests of the same queue pair.
   void hold_invalidations();
   void release();
   // Posts a write of some bytes to a queue pair, as if the program had posted it. This is what a hostile

@@ -233,8 +233,7 @@ void QueuePair::flush() {
 }
 
 void QueuePair::free(const CompletionQueue::Freed& freed) {
-  // After a reset, the requests of earlier completions no longer occupy anything, but these completions may
-  // still be polled.
+  // Requests from before a reset no longer occupy the queues, but their completions may still be polled.
   sends_held_ -= std::min(sends_held_, static_cast<std::uint32_t>(freed.sends));
   receives_held_ -= std::min(receives_held_, static_cast<std::uint32_t>(freed.receives));
 }

@@ -80,7 +80,7 @@ class QueuePair : public ibv_qp {
   std::deque<ReceiveRequest> to_receive_;
   std::uint32_t sends_held_ = 0;  // entries of the queues that are in use
   std::uint32_t receives_held_ = 0;
-  int silent_ = 0;  // sends that have ended without a completion since the last one that had one
+  int silent_ = 0;  // sends that have ended without a completion since the last send with a completion
 };
 
 }  // namespace tutti::provider

@@ -36,7 +36,7 @@ struct Window : ibv_mw {
 };
 
 // `Regions` knows the registered memory and the memory windows of all devices by their keys. No two regions
-// ever have the same key, so the use of an old key is noticed.
+// ever have the same key, so the use of an old key is detected.
 class Regions {
  public:
   Region* add(ibv_pd* domain, void* address, std::size_t bytes, int access);

@@ -45,7 +45,7 @@ struct DeviceSettings {
   std::size_t memlock = std::numeric_limits<std::size_t>::max();  // bytes that can be registered at a time
 };
 
-// Returns a device with one port on Ethernet, whose table has a link-local entry and one of an IPv4 address.
+// Returns a device with one port on Ethernet, whose GID table has a link-local entry and an IPv4 entry.
 DeviceSettings ethernet_device(const std::string& name, const std::string& ipv4);
 
 }  // namespace tutti::provider

@@ -6,7 +6,7 @@
 namespace tutti::provider {
 namespace {
 
-constexpr int retries_without_end = 7;  // as `rnr_retry`
+constexpr int retries_without_end = 7;  // the `rnr_retry` that means endless retries
 
 bool writes(const SendRequest& request) {
   return request.opcode == IBV_WR_RDMA_WRITE || request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -26,7 +26,7 @@ std::size_t room_of(const ReceiveRequest& receive) {
   return room;
 }
 
-// Returns whether two connected pairs agree on where packets go and how they are numbered.
+// Returns whether `to` is connected to `from`, and expects the packet number with which `from` begins.
 bool are_connected(const QueuePair& from, const QueuePair& to) {
   return to.attributes().dest_qp_num == from.qp_num &&
          (to.attributes().rq_psn & 0xffffffu) == (from.attributes().sq_psn & 0xffffffu);
@@ -38,7 +38,7 @@ const Gid* source_of(const QueuePair& pair) {
   return path.is_global == 0 ? nullptr : &pair.port()->gids[path.grh.sgid_index];
 }
 
-// Returns whether packets from `from` arrive at the port of `to`, by the address that `from` was told.
+// Returns whether the address to which `from` sends its packets is an address of the port of `to`.
 bool is_addressed(const QueuePair& from, const QueuePair& to) {
   const Gid* const source = source_of(from);
   const ibv_ah_attr& path = from.attributes().ah_attr;

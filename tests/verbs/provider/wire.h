@@ -35,9 +35,9 @@ class Wire {
   // them.
   enum class Held { nothing, writes, invalidations, all };
   void hold(Held held) { held_ = held; }
-  // Makes the next `count` requests that are carried out fail with `status`.
+  // Fails the next `count` requests with `status`, instead of carrying them out.
   void fail_next(int count, ibv_wc_status status) { failing_ = {count, status}; }
-  // Makes nothing pass between these two GIDs any more.
+  // Drops all later packets between these two GIDs.
   void cut(const ibv_gid& one, const ibv_gid& other) { cuts_.emplace_back(one, other); }
   // Makes the packets of a card vanish once `requests` more of its requests have been carried out. If
   // `answer_lost` is true, the last of these requests fails although it was carried out.

@@ -13,7 +13,7 @@ namespace tutti::test {
 
 struct VirtualMachineOptions {
   int devices = 2;  // Soft-RoCE devices: none, rxe0, or rxe0 and rxe1
-  int mtu = 4200;  // of the cable between the two; the path MTU of RoCE is 4096 with 4200, and 1024 with 1500
+  int mtu = 4200;   // of the cable between the devices; RoCE's path MTU is 4096 for 4200, and 1024 for 1500
   std::vector<std::string> modules = {};  // further modules of the kernel, for example "sch_netem"
   Process::Environment environment = {};  // variables of the command
   std::string folder = {};                // the folder to run in; if empty, the test's own folder

@@ -12,8 +12,7 @@
 namespace tutti::mpi {
 namespace {
 
-// A handle is the address of a symbol. So the words to which the header expands the handle must name the
-// symbol.
+// A handle is the address of a symbol, so the macro for the handle must expand to words that name the symbol.
 constexpr bool names(std::string_view words, std::string_view symbol) {
   return words.find(symbol) != std::string_view::npos;
 }

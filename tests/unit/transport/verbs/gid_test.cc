@@ -1,4 +1,4 @@
-// Tests which addresses (GIDs) of a port are chosen, on tables such as real clusters have.
+// Tests which addresses (GIDs) of a port are chosen. The tables are like those of real clusters.
 #include "transport/verbs/gid.h"
 
 #include <cerrno>
