@@ -29,8 +29,8 @@ Status SharedExecutor::compare() { return stage_ == Stage::idle ? compare(number
 
 // In some operations a rank awaits no other rank. For example, if two ranks both call a broadcast as its
 // root, neither waits for the other, and neither would notice the mistake. So each rank compares its calls
-// with those that the next rank has made so far. If ranks have made different calls as the same operation, at
-// least one rank notices the difference: at the latest, in an operation in which ranks wait for each other.
+// with those that the next rank has made so far. If the ranks' calls with the same number differ, at least
+// one rank notices this, no later than in the next operation in which ranks wait for each other.
 Status SharedExecutor::compare(std::uint64_t last) {
   for (; compared_ < last; ++compared_) {
     const std::uint64_t number = compared_ + 1;

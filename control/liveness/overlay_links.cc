@@ -254,7 +254,7 @@ void Overlay::read_answer(int rank, Contact& contact, bool goes_on, Clock::time_
 }
 
 // Reads the frame after the verdict `fenced`, which says why this rank was given up. Returns false if that
-// frame has not arrived yet.
+// frame may still arrive.
 bool Overlay::read_reason(Contact& contact, bool goes_on, std::string& why) const {
   std::string_view rest = contact.stream->received();
   rest.remove_prefix(answer_bytes);

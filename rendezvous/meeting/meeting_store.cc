@@ -7,7 +7,8 @@ using std::chrono::milliseconds;
 
 // A request whose deadline comes from `closing()` may take at most this long.
 constexpr milliseconds longest_request{2000};
-// A request whose deadline comes from `closing()` may begin up to this long after the meeting's deadline.
+// A request whose deadline comes from `closing()` may begin up to this long after the meeting's deadline, or
+// after the first call of `closing()` if that is later.
 constexpr milliseconds closing_window{300};
 
 Deadline end_after(Deadline deadline) {

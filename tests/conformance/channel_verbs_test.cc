@@ -12,7 +12,7 @@ namespace tutti::conformance {
 namespace {
 
 // A `VerbsFixture` uses either devices that exist only in this process or devices of the system
-// (`TestedLibrary`). `devices` chooses them: each is a rail.
+// (`TestedLibrary`). `devices` lists the devices to use, each as a rail.
 class VerbsFixture final : public TransportFixture {
  public:
   explicit VerbsFixture(std::string devices) : devices_(std::move(devices)) {}

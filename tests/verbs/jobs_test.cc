@@ -154,7 +154,7 @@ TEST_F(VerbsJobs, TrainOnTwoHosts) {
   EXPECT_GT(sent(1), 1000u);
 }
 
-// No variable is set: the ranks choose by themselves.
+// No variable names a transport, so the ranks choose it themselves.
 TEST_F(VerbsJobs, UseVerbsBetweenHosts) {
   start({0, 1}, {program("02_all_reduce")});
   expect_success();
@@ -213,7 +213,7 @@ TEST_F(VerbsJobs, UseTcpIfPacketsVanish) {
   set_neighbours("del");
 }
 
-// Returns the words as a shell reads them.
+// Returns the words as one line, each quoted for a shell.
 std::string quoted(const Words& words) {
   std::string text;
   for (std::string word : words) {

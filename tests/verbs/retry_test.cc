@@ -36,8 +36,9 @@ TEST(VerbsRetry, TheNextAddressOfThePeerIsTried) {
   rank.node().mesh.shutdown(Deadline::after(std::chrono::seconds(0)));
 }
 
-// The test plays rank 1, which has connected to rank 0, and refuses the connection of rank 0. The refusal
-// arrives first. So rank 0 goes over to tcp, and its channel of verbs still exists when it reads the hello.
+// The test plays rank 1, which has connected to rank 0, and refuses the connection of rank 0. Rank 0
+// reads the refusal before it reads rank 1's hello. So when it reads the hello, it has gone over to tcp, but
+// its verbs channel still exists.
 TEST(VerbsRetry, ARankThatHasGoneOverToTcpSaysSo) {
   const Door door;
   LoneRank rank({door.address()}, true);

@@ -40,7 +40,8 @@ class Progress {
   bool stopped_ = false;
 };
 
-// Returns the text for the user: "6 of 8 hosts are up after 2.0 s; waiting for", and a line for each host.
+// Returns the text for the user: "6 of 8 hosts are up after 2.0 s; waiting for", a line for each of the first
+// missing hosts, and a line that counts the others.
 std::string progress_report(const Progress::State& state, std::chrono::steady_clock::duration elapsed);
 
 }  // namespace tutti::tools

@@ -10,8 +10,8 @@
 namespace tutti::shm {
 
 // A `Segment` is nameless memory that several processes can map. It is a memfd, sealed against shrinking and
-// growing. So an access within the mapping can raise SIGBUS only if two conditions are true. The page was not
-// provided (see `provide`), and the kernel never promises more memory than it has (vm.overcommit_memory=2).
+// growing. An access within the mapping raises SIGBUS in one case only: memory has run out, the page was not
+// provided (see `provide`), and the kernel does not overcommit (vm.overcommit_memory=2).
 // The object cannot be moved, since other objects point into the memory.
 class Segment {
  public:

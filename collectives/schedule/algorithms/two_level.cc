@@ -6,11 +6,11 @@
 #include "collectives/schedule/algorithms/costs.h"
 #include "collectives/schedule/algorithms/families.h"
 
-// These algorithms are for several hosts with several ranks each. Each algorithm has an exchange between
-// hosts. The ranks of a host also exchange data among themselves: before that exchange, after it, or both.
-// See Träff, Hunold, "Decomposing MPI collectives for exploiting multi-lane communication" (2020); Karonis et
-// al., "Exploiting hierarchy in parallel computer networks to optimize collective operation performance"
-// (2000). Hosts may have different numbers of ranks, in any placement.
+// These algorithms are for several hosts, of which at least one has several ranks. Each algorithm has an
+// exchange between hosts. The ranks of a host also exchange data among themselves: before that exchange,
+// after it, or both. See Träff, Hunold, "Decomposing MPI collectives for exploiting multi-lane communication"
+// (2020); Karonis et al., "Exploiting hierarchy in parallel computer networks to optimize collective
+// operation performance" (2000). Hosts may have different numbers of ranks, in any placement.
 namespace tutti {
 namespace {
 
