@@ -75,7 +75,8 @@ class TlsAttacks : public ::testing::TestWithParam<Service> {
     }
     EXPECT_GT(attacker_->attacks(), 0);
     EXPECT_THAT(errors, HasSubstr("unauthenticated")) << errors;
-    // These are the first bytes of every protocol that a guard protects.
+    // These are the first bytes of the three protocols that are attacked: the store's, tcp's and the control
+    // plane's.
     for (const char* greeting : {"TUTTIST", "tutti?", "tuttic"}) {
       EXPECT_THAT(attacker_->heard(), Not(HasSubstr(greeting)));
     }
