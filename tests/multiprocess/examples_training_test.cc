@@ -80,7 +80,7 @@ TEST(Training, SmallBatchesLeaveRanksWithoutWork) {
 TEST(Training, TooLittleTrainingIsAFailure) {
   Process process(command("05_train_digits", {"--epochs=1"}));
   EXPECT_EQ(process.wait(), 1) << process.report();
-  EXPECT_THAT(process.out(), HasSubstr("less than 95 %"));
+  EXPECT_THAT(process.err(), HasSubstr("less than 95 %"));
 }
 
 // The survivors continue and end with equal weights, whichever rank dies.
