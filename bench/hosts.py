@@ -44,7 +44,7 @@ def _set_autogroup(value):
     except FileNotFoundError:
         return None
     except OSError as error:
-        print(f"bench: {error}; the times of ranks that share cores may vary more", file=sys.stderr)
+        print(f"bench: cannot set sched_autogroup_enabled to {value}: {error}", file=sys.stderr)
         return None
     return before
 
@@ -64,8 +64,9 @@ class NetworkHosts:
     def __enter__(self):
         # A bench that is ended by a signal must remove its hosts, too.
         self.earlier_handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        self.earlier_autogroup = _set_autogroup("0")
+        self.earlier_autogroup = None
         try:
+            self.earlier_autogroup = _set_autogroup("0")
             self._make()
         except BaseException:
             self._end()

@@ -160,7 +160,7 @@ void Recorder::on_failure(const Recorded& group, const Status& why) {
     if (failed == groups_.end() || failed->second) return;
     for (auto& [member, told] : groups_) {
       waiting[member] = member->waiting();
-      told = told || member == &group || !member->status().ok();
+      told = true;
     }
     text = write(waiting, why.to_string(), true);
   }

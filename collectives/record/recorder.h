@@ -74,8 +74,9 @@ class Recorder {
   // each operation in flight waits for, and waits up to `limit` for the answer. Without an answer, the JSON
   // does not contain those ranks. The driving thread must not call this.
   std::string tell(std::chrono::milliseconds limit = std::chrono::seconds(1));
-  // Called when a communicator has failed. Writes the file, unless the file already contains this failure.
-  // Only the driving thread may call this.
+  // Called when a communicator has failed. Writes the file, unless an earlier failure has already written a
+  // file with this communicator. So the first failure's file shows what led to that failure. Only the driving
+  // thread may call this.
   void on_failure(const Recorded& group, const Status& why);
   // Waits until the driving thread has answered the last question. Must be called before the driver is
   // destroyed.
@@ -104,7 +105,7 @@ class Recorder {
 
   // The driving thread takes this mutex, so no thread that holds it may wait for the driving thread.
   std::mutex mutex_;
-  std::map<const Recorded*, bool> groups_;  // the value says whether the file contains its failure
+  std::map<const Recorded*, bool> groups_;  // the value says whether a file contains the communicator
   std::mutex asking_;                       // one question at a time
   Question question_;
   bool asked_ = false;  // true while a question has not been answered

@@ -186,17 +186,6 @@ TEST_P(DebugOver, AFailureLeavesDumpsThatTellTheMismatch) {
   EXPECT_THAT(text, Not(HasSubstr("BEHIND")));
 }
 
-TEST_P(DebugOver, ASecondFailureIsInTheDumpToo) {
-  const ScratchFolder folder;
-  Ranks ranks(2, "two_failures", {{"TUTTI_TRANSPORTS", GetParam()}, {"TUTTI_DUMP", folder.path()}});
-  for (int rank = 0; rank < 2; ++rank) {
-    ASSERT_EQ(ranks.at(rank).wait(), 0) << ranks.at(rank).report();
-    EXPECT_THAT(ranks.at(rank).out(), HasSubstr("failed: mismatch"));
-    const json dump = json::parse(read_file(folder / "tutti." + std::to_string(rank) + ".json"));
-    EXPECT_EQ(dump["reason"].get<std::string>().find("mismatch: "), 0u) << dump["reason"];
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(Transports, DebugOver, ::testing::Values("shm,tcp", "tcp"),
                          [](const auto& tested) { return tested.param == "tcp" ? "tcp" : "shm"; });
 

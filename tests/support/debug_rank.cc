@@ -82,14 +82,6 @@ void mismatch(Communicator& comm, std::vector<float>& data) {
   comm.barrier().wait();
 }
 
-// Two communicators fail, one after the other.
-void two_failures(Communicator& comm, std::vector<float>& data) {
-  Communicator other = *comm.split(0);
-  other.abort("the first failure");
-  comm.barrier().wait();
-  mismatch(comm, data);
-}
-
 void forked_child(Communicator& comm) {
   const pid_t child = fork();
   if (child == 0) {
@@ -127,7 +119,6 @@ void run(Communicator& comm, const std::string& mode) {
   if (mode == "circle") circle(comm, data);
   if (mode == "busy") busy(comm, data);
   if (mode == "mismatch") mismatch(comm, data);
-  if (mode == "two_failures") two_failures(comm, data);
   if (mode == "child") forked_child(comm);
   if (mode == "work" || mode == "abort" || mode == "exit") work(comm, data, mode);
 }

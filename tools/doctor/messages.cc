@@ -1,6 +1,7 @@
 #include "tools/doctor/messages.h"
 
 #include <algorithm>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -57,25 +58,40 @@ bool makes_sense(const ProbeAnswer& answer) {
 
 bool makes_sense(const ProbeCommand&) { return true; }
 
-// Throws if a number is not an integer of at most 64 bits, except in the members that are floating-point
-// numbers. The JSON library would convert any other number to an integer without checking that it fits.
-json parse_numbers_strictly(std::string_view line) {
-  std::string member;
-  return json::parse(line, [&member](int, json::parse_event_t event, const json& value) {
-    if (event == json::parse_event_t::key) member = value.get<std::string>();
-    if (value.is_number_float() && member != "round_trip_us" && member != "bandwidth")
-      throw json::type_error::create(302, "an integer was expected", &value);
-    return true;
-  });
+// Returns whether all numbers are integers, except in the members that are floating-point numbers. The JSON
+// library would convert any other number to an integer without checking that it fits.
+bool has_integers_only(const json& message) {
+  std::vector<const json*> to_visit = {&message};
+  while (!to_visit.empty()) {
+    const json& visited = *to_visit.back();
+    to_visit.pop_back();
+    for (const auto& [key, member] : visited.items()) {
+      if (member.is_number_float() && key != "round_trip_us" && key != "bandwidth") return false;
+      if (member.is_structured()) to_visit.push_back(&member);
+    }
+  }
+  return true;
+}
+
+// Returns whether each integer in `converted` is the one that was received. The JSON library cuts an integer
+// that does not fit into its member.
+bool has_same_integers(const json& converted, const json& received) {
+  if (converted.is_number_integer()) return converted.dump() == received.dump();
+  if (converted.is_array()) return std::ranges::equal(converted, received, has_same_integers);
+  if (!converted.is_object()) return true;
+  for (const auto& [key, member] : converted.items()) {
+    if (received.contains(key) && !has_same_integers(member, received.at(key))) return false;
+  }
+  return true;
 }
 
 template <class Message>
 Result<Message> parse(std::string_view line) {
   try {
-    const json parsed = parse_numbers_strictly(line);
-    if (parsed.is_object()) {
+    const json parsed = json::parse(line);
+    if (parsed.is_object() && has_integers_only(parsed)) {
       Message message = parsed.get<Message>();
-      if (makes_sense(message)) return message;
+      if (makes_sense(message) && has_same_integers(json(message), parsed)) return message;
     }
   } catch (const json::exception&) {  // the error is reported below
   }

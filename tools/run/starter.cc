@@ -45,9 +45,8 @@ constexpr std::string_view refusals[] = {"Permission denied (", "Host key verifi
 // The dynamic loaders of glibc and musl write one of these texts if a shared library is missing.
 constexpr std::string_view loader_errors[] = {"error while loading shared libraries",
                                               "Error loading shared library"};
-// A line of srun that contains one of these texts also shows that no later try can succeed. srun
-// itself waits if a step may become possible later.
-constexpr std::string_view srun_refusals[] = {"Unable to create step for job", "Expired or invalid job",
+// A line of srun that contains one of these texts also shows that no later try can succeed.
+constexpr std::string_view srun_refusals[] = {"Unable to create step for job", "Invalid job id specified",
                                               "srun: fatal: "};
 constexpr std::string_view agent_error = "tutti agent: ";
 

@@ -47,7 +47,8 @@ TEST(DoctorMessages, AreRefusedIfTheyMakeNoSense) {
   for (const char* line :
        {"", "garbage", "[]", "1", "{\"facts\":7}", "{\"paths\":{}}", "{\"clock_ns\":\"now\"}",
         "{\"routes\":[1]}", "{} {}", "{\"clock_ns\":1e999}", "{\"clock_ns\":1e30}",
-        "{\"facts\":{\"cores\":1.5}}", "{\"facts\":{\"memlock\":18446744073709551616}}"}) {
+        "{\"facts\":{\"cores\":1.5}}", "{\"facts\":{\"cores\":4294967297}}", "{\"paths\":[{\"port\":65558}]}",
+        "{\"facts\":{\"memlock\":18446744073709551616}}"}) {
     EXPECT_EQ(parse_answer(line).status().code(), Code::protocol_error) << line;
   }
   EXPECT_EQ(parse_answer("{\"paths\":[{\"round_trip_us\":1.5}]}")->paths.at(0).round_trip_us, 1.5);

@@ -225,8 +225,9 @@ TEST_F(StarterTest, DoesNotTryAgainIfSshIsRefused) {
 
 TEST_F(StarterTest, DoesNotTryAgainIfSlurmRefuses) {
   tool_ = "srun";
-  for (const std::string line : {"srun: error: Unable to create step for job 7: Invalid node name specified",
-                                 "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 7"}) {
+  for (const std::string line :
+       {"srun: error: Unable to create step for job 7: Invalid node name specified",
+        "srun: error: Unable to confirm allocation for job 7: Invalid job id specified"}) {
     failures_.clear();
     start("echo " + line + " >&2; exit 1");
     EXPECT_EQ(failure(), "host beta: srun has failed:\n  " + line);
