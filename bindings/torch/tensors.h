@@ -13,7 +13,7 @@
 
 namespace tutti_torch {
 
-// `Elements` describe the elements of a tensor for the library.
+// `Elements` describes the elements of a tensor to the library.
 struct Elements {
   void* data = nullptr;
   std::size_t count = 0;
