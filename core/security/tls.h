@@ -48,9 +48,9 @@ class TlsContext {
 
 // A `Tls` is one encrypted connection over a non-blocking stream socket, which it does not own. It never
 // blocks and never raises SIGPIPE. It may outlive its context. Only one thread at a time may call it. Errors
-// are errno values. EPIPE means that the other side has closed the connection. EPROTO means that the handshake
-// has failed, or that the received bytes are not those that the other side sent. EAGAIN and all other values
-// are the socket's own errors.
+// are errno values. EPIPE means that the other side has closed the connection. EPROTO means that the
+// handshake has failed, or that the received bytes are not those that the other side sent. EAGAIN and all
+// other values are the socket's own errors.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };

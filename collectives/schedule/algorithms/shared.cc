@@ -297,8 +297,8 @@ void scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
       });
 }
 
-// Every rank writes its vector to its window, and combines the vectors of the ranks before it (in a scan, also
-// its own). Cost: p n copied or combined at the last rank.
+// Every rank writes its vector to its window, and combines the vectors of the ranks before it (in a scan,
+// also its own). Cost: p n copied or combined at the last rank.
 void scan(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int last = problem.kind == CollectiveKind::scan ? problem.rank + 1 : problem.rank;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});
