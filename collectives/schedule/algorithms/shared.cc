@@ -137,7 +137,7 @@ void reduce_slices(ScheduleBuilder& builder, const Problem& problem, const Tunin
 }
 
 // The root combines the vectors of all ranks. The other ranks wait only for room in their windows. Cost: one
-// signal deep, p n combined at the root.
+// signal deep, (p-1) n combined at the root.
 void reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
