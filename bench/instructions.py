@@ -100,7 +100,7 @@ def _count_once(program, root, ranks, transport):
 
 
 def transports(programs):
-    """Returns the transports that this build has."""
+    """Returns which of tcp and shm this build has."""
     words = subprocess.run([programs / "tutti", "info"], capture_output=True, text=True, check=True).stdout.split()
     return [name for name in ("tcp", "shm") if name in words]
 

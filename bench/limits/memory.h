@@ -5,7 +5,8 @@
 namespace tutti::perf {
 
 // These functions measure a copy and a sum (a[i] += b[i]). They return GB/s, counting the bytes of one
-// vector. A copy moves twice this number of bytes, and a sum three times this number.
+// vector. A copy moves twice this number of bytes, and a sum three times this number. Each thread has its own
+// vectors, and the rates of all threads are added.
 double copy_rate(std::size_t bytes, int threads);
 double sum_rate(std::size_t bytes, int threads);
 

@@ -71,7 +71,8 @@ Pair connect_pair(const std::string& congestion) {
 constexpr double warm_up = 0.03;  // seconds
 double measured_seconds() { return 2 * std::chrono::duration<double>(span).count(); }
 
-// Sends and receives as fast as the socket allows until `end`. Returns the bytes received.
+// Sends and receives as fast as the socket allows, until `end` or until the other end is closed. Returns the
+// bytes received.
 double both_ways(int socket, double end) {
   std::vector<char> out(mebibyte);
   std::vector<char> in(mebibyte);

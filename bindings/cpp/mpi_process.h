@@ -38,8 +38,8 @@ class MpiProcess {
   // - `aborted`: `interrupted` has returned true.
   // - `unsupported`: no library can be used.
   // - `mismatch`: the library and the launcher belong to different MPIs.
-  // - `invalid_argument`: MPI is finalized, MPI allows no call by this thread, or another thread is in such a
-  //   sequence.
+  // - `invalid_argument`: MPI is finalized or has failed, this process is a forked child, MPI allows no call
+  //   by this thread, or another thread is in such a sequence.
   Status begin(std::unique_lock<std::mutex>& turn, const std::string& library,
                std::function<bool()> interrupted, Deadline deadline);
   int rank() const { return rank_; }

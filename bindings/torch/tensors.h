@@ -13,7 +13,7 @@
 
 namespace tutti_torch {
 
-// `Elements` describe the elements of a tensor for the library.
+// `Elements` describes the elements of a tensor to the library.
 struct Elements {
   void* data = nullptr;
   std::size_t count = 0;
@@ -22,8 +22,8 @@ struct Elements {
 
 // Converts a tensor whose data is only moved. Types that the library does not have are sent as bytes.
 Elements movable(const at::Tensor& tensor);
-// Converts a tensor whose data is reduced. Throws if `op` is not defined on the type. Complex numbers become
-// pairs of numbers.
+// Converts a tensor whose data is reduced. Complex numbers become pairs of numbers. Throws if the library
+// lacks the type, or if `op` cannot reduce complex numbers.
 Elements reducible(const at::Tensor& tensor, const c10d::ReduceOp& op, const char* name);
 
 // A `Combine` is the library's reduce operation that corresponds to one of c10d's. Its destructor frees the
@@ -56,7 +56,7 @@ void check_contiguous(const at::Tensor& tensor, const char* name);
 void check_single(const std::vector<at::Tensor>& tensors, const char* name);
 void check_same_type(const at::Tensor& a, const at::Tensor& b, const char* name);
 void check_root(std::int64_t root, int size, const char* name);
-// Throws unless the list has one tensor per rank, each of the same type as `type_of`.
+// Throws unless the list has one tensor per rank, each dense and of the same type as `type_of`.
 void check_list(const std::vector<at::Tensor>& tensors, int size, const at::Tensor& type_of,
                 const char* name);
 

@@ -77,9 +77,8 @@ std::uint64_t output_count(const Problem& problem);
 // Returns whether outputs should be written past the caches (core/stream_copy.h). That is faster if the
 // buffers of all ranks together are large.
 bool passes_caches(const Problem& problem);
-// Returns where this rank's own block starts in the buffer that holds a block for every rank. Such
-// a buffer exists in all_gather, gather, reduce_scatter, scatter and their _v forms. Returns 0 for
-// other kinds.
+// In all_gather, gather, reduce_scatter, scatter and their _v forms, returns where this rank's own block
+// starts in the buffer that holds a block for every rank. Returns 0 for other kinds.
 std::uint64_t own_block_offset(const Problem& problem);
 
 }  // namespace tutti

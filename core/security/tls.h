@@ -48,8 +48,9 @@ class TlsContext {
 
 // A `Tls` is one encrypted connection over a non-blocking stream socket, which it does not own. It never
 // blocks and never raises SIGPIPE. It may outlive its context. Only one thread at a time may call it. Errors
-// are errno values. EPIPE means that the other side has closed the connection. EPROTO means that the received
-// bytes are not those that the other side sent. EAGAIN and all other values are the socket's own errors.
+// are errno values. EPIPE means that the other side has closed the connection. EPROTO means that the
+// handshake has failed, or that the received bytes are not those that the other side sent. EAGAIN and all
+// other values are the socket's own errors.
 class Tls {
  public:
   enum class State { reading, writing, done, failed };
@@ -68,7 +69,8 @@ class Tls {
   // Returns the reason why the last call failed.
   const std::string& reason() const { return reason_; }
 
-  // `read` and `write` return how many bytes they moved, or zero with an error.
+  // `read` and `write` return how many bytes they moved. They set `error` to zero, or to the reason why they
+  // moved no more bytes.
   std::size_t read(std::span<std::byte> place, int& error);
   // Writes the parts, one after the other. Bytes that `write` counts as written have been passed to the
   // kernel. After EAGAIN, the parts of the next call must begin with the same bytes; more may follow.

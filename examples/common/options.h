@@ -11,7 +11,7 @@
 
 #include <tutti/tutti.h>
 
-// `Options` is the command line of every example. The options have the names that PyTorch programs use:
+// `Options` is the command line of the examples in C++. The options have the names that PyTorch programs use:
 //   --rank R --world-size N --init-method URL --backend tutti
 // "--rank=0" means the same as "--rank 0". The backend "tutti" leaves the choice of transports to
 // tutti. Any other backend is the name of a transport, such as "tcp". Missing options are taken from the

@@ -12,7 +12,8 @@
 
 namespace {
 
-// Returns how many links in a folder of /proc/self have a target that begins with `kind`.
+// Returns the number of entries in a folder of /proc/self. If `kind` is not empty, counts only links whose
+// target begins with `kind`.
 int count(const std::string& folder, const std::string& kind) {
   int found = 0;
   DIR* directory = opendir(folder.c_str());

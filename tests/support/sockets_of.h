@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-// Returns the TCP ports (IPv4) on which a process of this network namespace listens.
+// Returns the TCP ports (IPv4) on which a process listens.
 std::vector<std::uint16_t> listening_ports(pid_t pid);
 std::size_t open_descriptors(pid_t pid);
 // Returns a process's resident memory in bytes.

@@ -1,5 +1,5 @@
-"""Tests every operation, type and reduction. Each rank checks the result against its own computation, and
-against Gloo's result."""
+"""Tests every operation, type and reduction. Each rank checks the results of tutti, and most results of Gloo,
+against its own computation."""
 import ctypes.util
 import functools
 import operator

@@ -67,7 +67,7 @@ class TwoCards final : public conformance::TransportFixture {
 
 std::unique_ptr<conformance::TransportFixture> make_two_cards() { return std::make_unique<TwoCards>(); }
 
-// Each round cancels at a different moment: before the grant, while the card writes, or after it. Once the
+// Each round cancels at a random moment: before the grant, while the card writes, or afterwards. Once the
 // receive has ended, nothing may touch its memory.
 void cancel_a_thousand(bool registered) {
   constexpr std::size_t bytes = 256 * 1024;

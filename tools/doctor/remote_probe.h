@@ -40,7 +40,7 @@ class RemoteProbe final : private HostsEvents {
   // Ends the job at once.
   void kill();
 
-  // Returns why the host did not start or was lost. The text is empty if neither happened.
+  // Returns why the host or its probe failed. The text is empty if neither failed.
   const std::string& problem() const { return problem_; }
 
  private:

@@ -61,7 +61,8 @@ std::vector<cpu_set_t> cores_among(cpu_set_t usable, const std::string& folder) 
   return cores;
 }
 
-// Returns the NUMA nodes that have processors in `usable`. Each set holds only those processors.
+// Returns the NUMA nodes that have processors in `usable`. Each set holds only those processors. If there is
+// no such node, returns `usable` as the only set.
 std::vector<cpu_set_t> nodes_among(const cpu_set_t& usable, const std::string& folder) {
   std::vector<cpu_set_t> nodes;
   for (const std::size_t number : numbers_in(read_list(folder + "node/online"))) {

@@ -23,7 +23,7 @@ constexpr std::chrono::seconds time_to_end{5};
 constexpr std::chrono::milliseconds look_again{10};
 
 // Returns the strings of a file in /proc, where each string ends with a zero byte. The result is
-// empty if the process has ended or belongs to another user.
+// empty if the file cannot be read, for example because the process has ended.
 std::vector<std::string> strings_in(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> result;

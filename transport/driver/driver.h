@@ -71,8 +71,8 @@ class TUTTI_CAPABILITY("baton") Driver {
   // `done` has been destroyed by then. A thread that already drives must not call `wait`.
   bool wait(const std::atomic<std::uint32_t>& done, Deadline deadline);
   void notify(const std::atomic<std::uint32_t>& done);
-  // Makes one pass over all tasks, pollables and descriptors. A program's own event loop calls it. Returns
-  // whether anything was done.
+  // Makes one pass over all tasks, pollables and descriptors, unless another thread drives. A program's own
+  // event loop calls it. Returns whether anything was done.
   bool progress();
   // Returns a descriptor that becomes readable when `progress` has something to do. The program must not read
   // from it.
@@ -95,8 +95,8 @@ class TUTTI_CAPABILITY("baton") Driver {
  private:
   struct State;
 
-  // Runs tasks and polls all pollables once. If `ask_kernel` is set, also checks epoll. Returns whether
-  // anything was done.
+  // Runs tasks and polls all pollables once. If `ask_kernel` is set, also checks epoll, though not each time
+  // while pollables have work. Returns whether anything was done.
   bool pass(bool ask_kernel) TUTTI_REQUIRES(this);
   bool run_tasks() TUTTI_REQUIRES(this);
   bool expects_memory() const TUTTI_REQUIRES(this);

@@ -33,7 +33,7 @@ class Dialer final : public DescriptorHandler, public Timer {
 
   void start() { try_next(); }
   // Returns whether an attempt is under way. This is false between two attempts. A connection that has passed
-  // the guard counts as under way until one of the functions below is called.
+  // the guard counts as an attempt under way.
   bool in_progress() const { return phase_ != Phase::pausing; }
 
   // The owner calls one of these functions if a connection that has passed the guard cannot be used after

@@ -36,8 +36,7 @@ struct Blocks {
   }
 };
 
-// Returns whether the input of this kind of collective consists of one block per rank. For a scatter, this
-// means the root's input.
+// Returns whether each rank (in a scatter, only the root) sends one block of its input to every rank.
 bool sends_to_all(Kind kind) {
   return kind == Kind::all_to_all || kind == Kind::all_to_all_v || kind == Kind::scatter ||
          kind == Kind::scatter_v;

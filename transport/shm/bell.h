@@ -19,8 +19,8 @@ class BellRope final : public SharedBell {
  public:
   // Returns null if the descriptor is not such a socket: a peer may hand over a full pipe, for example.
   static std::shared_ptr<const BellRope> from(Descriptor socket);
-  // Wakes the peer's driver if it sleeps. The driver may wake only once for several rings. Any thread may
-  // call this function.
+  // Wakes the peer's driver if it sleeps. If many rings wait for the peer already, this ring is dropped,
+  // since the peer wakes in any case. Any thread may call this function.
   void ring() const override;
   int descriptor() const { return socket_.get(); }
 

@@ -7,7 +7,9 @@ namespace tutti::staged {
 
 // `Options` are the parameters of a staged offload.
 struct Options {
-  std::string cuda_library = {};  // the file of the CUDA driver; if empty, the driver that the system finds
+  // The file of the CUDA driver. If this is empty, the driver is the one that the process has loaded, or else
+  // the one that the system finds.
+  std::string cuda_library = {};
   // A piece of a call has at most this many bytes of each buffer, or one element of each block if
   // that is more. The number is a multiple of 8, and equal on all ranks.
   std::size_t piece_bytes = std::size_t{1} << 20;

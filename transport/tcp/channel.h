@@ -36,7 +36,7 @@ class Channel final : public StreamChannel,
   // Reads without first asking the kernel whether there is anything to read. Returns whether anything
   // arrived.
   bool poll();
-  // Makes the kernel send at once the frames that wait because of coalescing.
+  // Makes the kernel send the frames that coalescing holds back.
   void send_at_once();
 
  private:

@@ -25,7 +25,7 @@ class OutgoingStripe final : public DescriptorHandler, public ConnectorEvents {
   // Connects from one of this rank's addresses to one of the peer's. The number of this stripe selects the
   // two addresses.
   void connect(const Address& address, std::chrono::nanoseconds timeout);
-  // Closes at once, without an event. Frames that it holds become invalid.
+  // Closes at once, without an event, and drops the frames that it holds.
   void close();
   bool has_room() const { return open_ && count_ < held_.size(); }
   void add(OutgoingFrame& frame) { held_[count_++] = &frame; }

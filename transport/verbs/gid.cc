@@ -20,7 +20,7 @@ in6_addr address_of(const ibv_gid& gid) {
   return address;
 }
 
-// Returns nothing for an empty entry.
+// Returns nothing for an empty entry, or if the type of the entry is not known.
 std::optional<GidKind> kind_of(const ibv_gid_entry& entry) {
   const in6_addr address = address_of(entry.gid);
   if (entry.gid.global.interface_id == 0) return std::nullopt;

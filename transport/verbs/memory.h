@@ -80,7 +80,7 @@ class Memory final : public RemoteMemory, public std::enable_shared_from_this<Me
   };
 
   Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region, int access);
-  // Returns the access rights of memory that peers may write into for a limited time only.
+  // Returns the access rights of staging chunks, and of memory that is registered for one receive.
   int brief_access() const {
     return IBV_ACCESS_LOCAL_WRITE | (domain_->has_windows() ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE);
   }

@@ -14,7 +14,7 @@ namespace tutti::verbs {
 // slots from which it sends packets that are too large to be sent inline.
 class Pool {
  public:
-  // A connection needs at least this many slots of at least this size.
+  // `create` does not fall back to fewer or smaller slots than these.
   static constexpr std::uint32_t least_slots = 4;
   static constexpr std::uint32_t least_bytes = 1024;
 

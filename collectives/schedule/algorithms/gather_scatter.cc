@@ -74,8 +74,8 @@ double binomial_cost(const Problem& problem, const Tuning& tuning, const CostMod
   return seconds;
 }
 
-// Every other rank exchanges one message with the root, even if its block is empty. The _v kinds cannot use a
-// tree, since only the root knows all counts. Cost: p-1 messages through the root's port.
+// Each rank except the root exchanges one message with the root, even if its block is empty. The _v kinds
+// cannot use a tree, since only the root knows all counts. Cost: p-1 messages through the root's port.
 template <Flow flow>
 void linear(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   if (problem.rank != problem.root) {

@@ -137,7 +137,7 @@ void reduce_slices(ScheduleBuilder& builder, const Problem& problem, const Tunin
 }
 
 // The root combines the vectors of all ranks. The other ranks wait only for room in their windows. Cost: one
-// signal deep, p n combined at the root.
+// signal deep, (p-1) n combined at the root.
 void reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
@@ -156,8 +156,8 @@ void reduce_direct(ScheduleBuilder& builder, const Problem& problem, const Tunin
              });
 }
 
-// The root writes the vector to its window, and all other ranks read it there. Cost: each rank copies n
-// elements, at the same time as the others.
+// The root writes the vector to its window, and all other ranks read it there. Cost: n copied by each reader,
+// and at most 2 n by the root, at the same time.
 void broadcast(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const bool root = problem.rank == problem.root;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1, .depth = 4});
@@ -189,7 +189,7 @@ RoundsOptions rounds_over(const Blocks& blocks, const Problem& problem, std::uin
   return {.count = blocks.largest(), .lanes = lanes, .depth = depth, .repeatable = even};
 }
 
-// Every rank writes its block to its window, and all others read it there. Cost: (p-1) n copied.
+// Every rank writes its block to its window, and all others read it there. Cost: p n copied.
 void all_gather(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const Blocks blocks = blocks_of(problem, problem.output_counts);
@@ -297,8 +297,8 @@ void scatter(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
       });
 }
 
-// Every rank writes its vector to its window, and combines the vectors of the ranks before it. Cost: p n
-// combined at the last rank.
+// Every rank writes its vector to its window, and combines the vectors of the ranks before it (in a scan,
+// also its own). Cost: p n copied or combined at the last rank.
 void scan(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int last = problem.kind == CollectiveKind::scan ? problem.rank + 1 : problem.rank;
   const Rounds rounds(builder, problem, {.count = problem.count, .lanes = 1});

@@ -56,8 +56,8 @@ const std::vector<Named>& calls() {
   return all;
 }
 
-// Repeats the call in many windows of a few calls each. Counts the allocations of all ranks in each
-// window, and returns the smallest count. Stops early after a window without allocations. Some
+// Repeats the call in many windows of a few calls each. Counts the allocations of all ranks in each window
+// except the first, and returns the smallest count. Stops early after a window without allocations. Some
 // windows may have allocations, because pools grow when the number of waiting messages reaches a
 // new maximum. That number depends on the operating system's scheduler.
 std::size_t fewest_allocations(Cluster& cluster, const Named& named, std::size_t count) {

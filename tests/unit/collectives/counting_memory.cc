@@ -37,8 +37,8 @@ void* __wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {  // NOLIN
 }
 }
 
-// This file replaces every form of `new` and `delete`, so that no form comes from a sanitizer. Otherwise the
-// sanitizer would report memory that its `new` allocates and our `delete` frees.
+// This file replaces all common forms of `new` and `delete`, so that none of them comes from a sanitizer.
+// Otherwise the sanitizer would report memory that its `new` allocates and our `delete` frees.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void* operator new(std::size_t bytes) {

@@ -80,7 +80,7 @@ TEST(ShmShare, ABellWakesASleeper) {
   Group group(world, 7, 100);
   group.post();
   group.expect_shared();
-  // A `Watcher` reads a word of the segment whenever it is polled, like a SharedExecutor.
+  // A `Watcher` reads a byte of the segment whenever it is polled, like a SharedExecutor.
   class Watcher final : public Pollable {
    public:
     Watcher(Driver& driver, std::byte* word) : driver_(driver), word_(*word) {}

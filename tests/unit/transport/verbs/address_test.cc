@@ -70,8 +70,8 @@ Address with_ports(std::vector<Fabric> fabrics) {
   return address;
 }
 
-// Checks the pairs from both sides. `expected` has the indexes of the lower rank's ports and the higher
-// rank's.
+// Checks the pairs from both sides. Each pair of `expected` has the index of the lower rank's port, and then
+// the index of the higher rank's port.
 void expect_pairs(const Address& lower, const Address& higher,
                   const std::vector<std::pair<std::size_t, std::size_t>>& expected) {
   const std::vector<RailPair> below = pair_rails(lower, higher, true);
