@@ -23,7 +23,7 @@ namespace tutti {
 struct SessionOptions {
   std::string bind_address;                     // an IP address; if empty, derived from where the ranks meet
   std::string advertise_address;                // is announced in place of the bound address
-  std::uint16_t first_port = 0, last_port = 0;  // range of the store's port; 0 for any
+  std::uint16_t first_port = 0, last_port = 0;  // announced sessions: range of the store's port; 0 for any
   InterfaceFilter interfaces;                   // announced sessions: where to listen besides loopback
   std::string pmix_library = {};                // the file of PMIx's library; if empty, it is searched for
   // Makes the announcer of ranks that meet through MPI. The function may be empty if the ranks meet
