@@ -1,5 +1,5 @@
-// This program is a rank whose start bench/starting.py measures. The program prints when it began, when
-// `init` had ended, and how many connections it had after that:
+// bench/starting.py runs this program as the ranks of a job, and measures how they start. Each rank prints
+// when it began, when `init` had ended, and how many connections it had after that:
 //   rank R began NANOSECONDS met NANOSECONDS tcp N local N
 // The times are read from CLOCK_MONOTONIC, a clock that all processes of a machine share.
 #include <chrono>

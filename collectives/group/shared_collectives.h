@@ -42,10 +42,10 @@ class SharedCollectives {
   // Tells the other members of the failure, and drops the collectives in progress.
   void fail(const Status& why);
 
-  // Makes an operation with a shared schedule ready to be submitted. If the collective has a registered form,
-  // in which members access each other's buffers, the members vote on whether to use it. `bind` prepares that
-  // form, too, if `registry` contains every buffer of this rank that other members would access. Any thread
-  // may call.
+  // Makes an operation with a shared schedule ready to be submitted. A collective may have a registered form,
+  // in which members access each other's buffers. The members vote on whether to use that form, unless the
+  // call names an algorithm. `bind` prepares that form, too, if `registry` contains every buffer of this rank
+  // that other members would access. Any thread may call.
   void bind(Operation& operation, const Problem& problem, ScheduleCache& cache,
             const Registry& registry) const;
 

@@ -19,10 +19,10 @@ namespace tutti {
 // `Watchdog` watches operations that take long: it finds the members that have not called them, and those
 // that have left.
 //
-// An operation that has waited for 100 ms is announced to all members, which compare it with their own call
-// under the same number. An operation that has timed out is reported to the leader, the first member that is
+// A collective that has waited for 100 ms is announced to all members, which compare it with their own call
+// under the same number. A collective that has timed out is reported to the leader, the first member that is
 // alive. The leader asks all members for their progress. Then it fails the communicator, and names the
-// members that are late.
+// members that are late or do not answer.
 //
 // Only the driving thread calls these functions.
 class Watchdog {

@@ -85,7 +85,8 @@ struct World {
   // If this is set when a communicator is created, all calls on that communicator belong to this composite
   // call.
   Composite part_of = Composite::none;
-  // This is true if no two ranks on this host share a processor. In that case it pays to poll for longer.
+  // This is false if ranks may have to share a processor, or if threads must not spin. Otherwise it pays to
+  // poll for longer.
   bool patient = true;
   std::unique_ptr<Recorder> recorder;
   std::unique_ptr<DebugServer> debug_server;  // null: this rank has none

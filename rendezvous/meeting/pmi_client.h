@@ -15,8 +15,8 @@
 
 namespace tutti {
 
-// A `PmiClient` talks to the launcher that has started this process, such as MPICH's mpiexec. The protocol
-// PMI-1 consists of lines of text over a socket that the launcher has opened. The launcher keeps texts under
+// A `PmiClient` talks to the launcher of this process, for example MPICH's mpiexec. The protocol PMI-1
+// consists of lines of text over a socket that the launcher has opened. The launcher keeps texts under
 // keys. It also has a fence, which a rank passes once all ranks of the job have reached the fence. The
 // client's first line says that the client speaks PMI-1. Launchers that also know PMI-2, such as `srun
 // --mpi=pmi2`, then answer in PMI-1.

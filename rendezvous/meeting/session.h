@@ -23,7 +23,7 @@ namespace tutti {
 struct SessionOptions {
   std::string bind_address;                     // an IP address; if empty, derived from where the ranks meet
   std::string advertise_address;                // is announced in place of the bound address
-  std::uint16_t first_port = 0, last_port = 0;  // range of the ports that we choose; 0 for any
+  std::uint16_t first_port = 0, last_port = 0;  // announced sessions: range of the store's port; 0 for any
   InterfaceFilter interfaces;                   // announced sessions: where to listen besides loopback
   std::string pmix_library = {};                // the file of PMIx's library; if empty, it is searched for
   // Makes the announcer of ranks that meet through MPI. The function may be empty if the ranks meet
@@ -77,8 +77,8 @@ class Session {
 Result<Session> serve_or_connect(const Launch& launch, const SessionOptions& options, Deadline deadline);
 
 // Returns the addresses that rank 0 listens on. The other ranks look for rank 0 at `host`, which
-// resolves to `resolved` on this host. There are three cases. If `host` is "localhost" or a
-// loopback literal, returns that loopback address. If `host` resolves to a single address, which
+// resolves to `resolved` on this host. There are three cases. If `host` is a name such as "localhost"
+// or a loopback literal, returns one loopback address. If `host` resolves to a single address, which
 // belongs to this host, returns that address. Otherwise returns "", which stands for all addresses.
 // In that case the name may mean something else on other hosts (127.0.1.1, several addresses), or
 // may not belong to this host (NAT, a Service).

@@ -10,7 +10,7 @@
 namespace tutti::conformance {
 namespace {
 
-// Makes every rank send one message of `bytes` to every other rank, and receive one from each.
+// Makes every rank send one message of `bytes` to every rank, itself included, and receive one from each.
 void exchange(World& world, std::size_t bytes, std::uint64_t sequence) {
   world.each([&](Node& node) {
     std::deque<Send> sends;
@@ -189,8 +189,8 @@ TEST_P(ChannelConformance, UnexpectedMessagesAreBounded) {
   std::deque<Send> sends;
   for (std::size_t i = 0; i < count; ++i)
     world[0].post(1, sends.emplace_back(200, collective(i), static_cast<int>(i)));
-  // Until this message arrives, rank 0 can send as much as its credit allows. The message is empty, so rank 1
-  // needs no credit for it.
+  // Until this message arrives, rank 0 can send as much as its credit allows. Rank 1 has sent nothing before,
+  // so it has credit for this message.
   Send back(0, collective(0), 0);
   Recv back_recv(0, 1, collective(0));
   world[0].post(back_recv);
@@ -294,7 +294,7 @@ TEST_P(ChannelConformance, UserMessagesByTagAndSource) {
   for (Send* send : {&a, &b, &c, &d}) EXPECT_TRUE(send->wait().ok());
 }
 
-// Messages of all sizes from one sender with the same tag are received in the order of sending.
+// Small and large messages of one sender with the same tag are received in the order of sending.
 TEST_P(ChannelConformance, UserMessagesKeepTheirOrder) {
   World world(GetParam(), 3, {.small_buffers = true, .limits = tiny});
   constexpr int count = 100;

@@ -71,8 +71,8 @@ TEST_P(OffloadEnding, AnErrorOnOneRankFailsTheCommunicatorOnAll) {
   });
 }
 
-// A refused call does not count. If it counted, the next call of rank 1 would be matched with an earlier
-// call of the other ranks.
+// A refused call does not count. If it counted, the next call of rank 1 would be matched with a later call of
+// the other ranks.
 TEST_P(OffloadEnding, ACallThatOneRankRefusesCanBeMadeAgain) {
   int stream = 0;
   const auto follows = [&](int rank, void* given) {

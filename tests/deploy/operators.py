@@ -55,7 +55,7 @@ class Launched:
         self.launcher, self.workers, self.command, self.serve = launcher, workers, command, serve
 
     def start(self):
-        """Starts all containers, and returns the running launcher."""
+        """Starts the workers' command, if there is one, and the launcher. Returns the running launcher."""
         if self.serve:
             for worker in self.workers:
                 worker.start(self.serve)

@@ -29,7 +29,7 @@ TEST_P(Differ, IsAMismatchOnAllRanks) {
       const auto failure = world.failure(rank);
       ASSERT_TRUE(failure) << world.report();
       EXPECT_EQ(failure->code, "mismatch") << failure->message;
-      // The message contains both calls, as in "rank 1 calls A as operation 3, where rank 0 calls B".
+      // The message contains both calls, as in "rank 1 called A as operation 3, where rank 0 called B".
       const std::string& text = failure->message;
       const std::size_t first = text.find(" call", text.find("s: ") + 1);
       EXPECT_NE(text.find(" call", first + 1), text.npos) << text;

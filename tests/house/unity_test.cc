@@ -15,7 +15,7 @@ namespace {
 // The files of algorithms use the same names, so collectives/CMakeLists.txt keeps them out of unity builds.
 constexpr std::string_view algorithms = "collectives/schedule/algorithms/";
 
-// Returns the folder whose files a unity build may join, or an empty text for files outside of the library.
+// Returns the folder whose files a unity build may join with this file, or an empty text if there is none.
 std::string layer_of(const std::string& path) {
   if (!path.ends_with(".cc") || path.starts_with(algorithms)) return {};
   const std::string folder = path.substr(0, path.find('/'));

@@ -8,7 +8,7 @@
 #include "tests/multiprocess/launcher_process.h"
 #include "tests/support/scratch_folder.h"
 
-// Tests where the launcher writes the output of its ranks: to which streams and files.
+// Tests to which streams and files the launcher writes the output of its ranks.
 namespace tutti::launcher_test {
 namespace {
 

@@ -125,7 +125,7 @@ class SlurmStepsWithMpi : public SlurmTest, public testing::WithParamInterface<s
 INSTANTIATE_TEST_SUITE_P(, SlurmStepsWithMpi, testing::Values("pmi2", "pmix"),
                          [](const auto& mpi) { return mpi.param; });
 
-// Ranks have a token only if they meet through Slurm's daemons.
+// Without TUTTI_TOKEN, ranks have a token only if they meet through Slurm's daemons.
 TEST_P(SlurmStepsWithMpi, AreOneWorldWithATokenOfItsOwn) {
   Process process = run({"srun", option(), "-n", "4", "./02_all_reduce"});
   expect_sums(process);

@@ -16,7 +16,7 @@
 #include "tests/support/toy_stream.h"
 #include "transport/cuda/api.h"
 
-// A `CUctx_st` is a context of the fake CUDA. `users` counts only for the primary context of a device.
+// A `CUctx_st` is a context of the fake CUDA. Only the primary context of a device uses `users`.
 struct CUctx_st {
   int device = 0;
   int users = 0;

@@ -95,7 +95,7 @@ class Running:
 
 
 class Pod:
-    """A pod has one container. Its processes get `environment`, PATH and HOME."""
+    """A pod has one container. Its processes get `environment`, PATH, HOME and HOSTNAME."""
 
     def __init__(self, cluster, name, number, subdomain, environment):
         self.cluster, self.name, self.address = cluster, name, f"{NETWORK}{number}"
@@ -151,7 +151,7 @@ exec nsenter -t {self._pid} --net --uts --mount -- sh -c 'cd /home/tutti && exec
         return Running(self.command(words), self.cluster.folder / f"{self.name}.{self._count}")
 
     def processes(self):
-        """Maps each process in the pod to its command line. The keys are the ids outside of the
+        """Maps each process of the container to its command line. The keys are the ids outside of the
         pod."""
         found = {}
         for entry in Path("/proc").iterdir():

@@ -72,7 +72,7 @@ class TlsAttacker {
   std::atomic<int> attacks_{0};
   mutable std::mutex mutex_;
   std::string heard_;
-  std::list<Visit> visits_;  // only the accepting thread uses the visits, until it ends
+  std::list<Visit> visits_;  // only the accepting thread uses the list, until it ends
   std::thread thread_;
 };
 

@@ -24,7 +24,8 @@ void add_unused(const Examined& examined, std::vector<Finding>& findings) {
 
 }  // namespace
 
-// Describes the first pair of hosts between which no packets pass, and only counts the other pairs.
+// Describes the first pair of hosts between whose devices no messages pass, and only counts the other such
+// pairs.
 std::vector<Finding> find_in_cards(const Examined& examined) {
   std::vector<Finding> findings;
   const CardResult* first = nullptr;

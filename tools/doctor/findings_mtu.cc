@@ -48,8 +48,7 @@ std::string mtu_command(const Places& places, int mtu) {
   return "ip link set dev " + printable(places.begin()->second->name) + " mtu " + std::to_string(mtu);
 }
 
-// Returns the advice that changes the fewest interfaces: each interface gets the MTU that most interfaces
-// already have.
+// Returns the advice that changes the fewest interfaces: each interface gets the most common MTU.
 std::string mend_mtus(const Examined& examined, const std::map<int, Places>& by_mtu) {
   const auto most = std::ranges::max_element(
       by_mtu, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });

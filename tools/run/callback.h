@@ -39,7 +39,7 @@ class Callback final : private meeting::Port, private Timer {
   using OnAgent = std::function<void(std::uint32_t host, meeting::Connection connection)>;
 
   // Listens on each of `addresses`, on the same port if that port is free on all of them. It leaves
-  // out addresses that cannot be used, and fails only if no address remains.
+  // out addresses that cannot be used. Fails if no address remains, or with `resource_exhausted`.
   static Result<std::unique_ptr<Callback>> open(EventLoop& loop, std::span<const SocketAddress> addresses,
                                                 const std::string& job, OnAgent on_agent,
                                                 const CallbackOptions& options = {});

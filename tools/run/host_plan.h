@@ -31,7 +31,7 @@ struct HostPlan {
 Result<HostPlan> plan_hosts(const RunOptions& options, const Environment& environment);
 
 // Places the ranks on the hosts. `processors` holds the number of processors of each host. A host
-// without a number of slots has one slot for each processor.
+// without a number of slots has one slot for each processor, up to `ListedHost::most`.
 Result<std::vector<PlacedHost>> place_ranks(const std::vector<LocatedHost>& hosts,
                                             const std::vector<int>& processors,
                                             const PlacementOptions& options);

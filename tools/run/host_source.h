@@ -15,7 +15,7 @@ namespace tutti::tools {
 
 // A `HostSource` says on which hosts a job runs, and how they are reached.
 struct HostSource {
-  std::vector<ListedHost> hosts;  // empty if all ranks run on this machine
+  std::vector<ListedHost> hosts;  // empty if none are named: all ranks run on this machine
   StartCommand start_command;
   std::string remark;  // tells the user which values came from variables; empty if none did
 };

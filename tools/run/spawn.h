@@ -52,7 +52,8 @@ Descriptor process_descriptor(pid_t pid);
 std::string search_path_of(const Environment& environment);
 
 struct FoundProgram {
-  // The file that was found, even if it cannot be executed; empty if none was found.
+  // The file that was found, even if it cannot be executed. If none was found, this is the program's name if
+  // that has a slash, and otherwise empty.
   std::string path;
   int problem = 0;  // 0, or the errno that says why the program cannot be started
 };

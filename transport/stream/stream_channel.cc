@@ -21,7 +21,7 @@ struct StreamChannel::State {
   bool kick_again = false;
   bool peer_left = false;  // the peer's goodbye has arrived
   bool pipe_over = false;  // close_pipe was called
-  bool begun = false;      // the pipe has taken a frame to write, or a frame has arrived
+  bool begun = false;      // the pipe has asked for a frame to write, or a frame has arrived
   bool remote = false;     // write_remotely was called
   bool writes_over = false;
 

@@ -8,9 +8,9 @@
 
 namespace tutti::tcp {
 
-// A `Hello` is the first message on a connection. The connecting side sends it, the other side answers, and
-// no frame is sent before a welcome. Both messages are little-endian and of fixed size, so that no peer can
-// make this rank allocate memory. These are their fields, with the sizes in bytes:
+// A `Hello` is the first message on a connection, after the guard's messages. The connecting side sends it,
+// the other side answers, and no frame is sent before a welcome. Both messages are little-endian and of fixed
+// size, so that no peer can make this rank allocate memory. These are their fields, with the sizes in bytes:
 //
 //   hello:  magic 8 | version 4 | from 4 | to 4 | stripe 4 | from's nonce 8 | to's nonce 8
 //   answer: magic 8 | version 4 | verdict 4

@@ -143,8 +143,8 @@ void Channel::write() {
 
 void Channel::on_packet(std::span<const std::byte> bytes) {
   if (stage_ == Stage::confirming) {
-    // The peer sends frames only after a packet has gone both ways. So a frame tells this rank the same as
-    // the peer's note `go`, and may arrive before that note.
+    // The peer sends frames only after a packet has gone both ways. So a frame means the same as the peer's
+    // note `go`, and may arrive before that note.
     if (bytes.empty()) return pipe_->probe();
     open();
   }

@@ -37,8 +37,8 @@ struct RoundsOptions {
 
 // `Rounds` cuts a vector into rounds that fit the windows and runs them as a pipeline. In iteration
 // t a rank writes the areas of round t. It reads the areas of round t-1 (or t-2), which the others
-// wrote in an earlier iteration. Then it signals. An iteration has one wait and one signal, however
-// many steps it has.
+// wrote in an earlier iteration. Then it signals. An iteration has at most one wait for each peer and
+// one signal, however many steps it has.
 class Rounds {
  public:
   Rounds(ScheduleBuilder& builder, const Problem& problem, const RoundsOptions& options);

@@ -1,7 +1,8 @@
 // Runs random collectives with random faults, in real processes:
 //   soak [--seconds N] [--seed S] [--episodes N] [--first N] [--log FILE] [--plan]
 // An episode is a job of 2 to 6 ranks. The actions and faults of each rank are drawn from the seed and
-// written to the log (stdout). The same seed gives the same log. `--plan` writes the log and runs nothing.
+// written to the log (FILE, or stdout). The same seed gives the same episodes. `--plan` writes the log and
+// runs nothing.
 //
 // If there is a problem, the program describes it on stderr, and the exit status is 1. `--seed S
 // --first N --episodes 1` repeats episode N.

@@ -38,7 +38,7 @@ struct Fault {
     late,
     disagree,  // the rank first makes a call that no other rank makes
     stop,      // SIGSTOP, and SIGCONT `milliseconds` later
-    delay,     // the rank makes its calls `milliseconds` late
+    delay,     // the rank pauses for `milliseconds` before the step
   };
   Kind kind = Kind::none;
   int rank = 0;    // a world rank

@@ -102,7 +102,7 @@ TEST(ProveSharedMoves, Scatter) { prove_all(CollectiveKind::scatter); }
 TEST(ProveSharedMoves, Barrier) { prove_all(CollectiveKind::barrier); }
 
 // These algorithms work on registered memory, one piece of the vector at a time. They use windows only as
-// scratch space, and a window may be smaller than a piece.
+// scratch space. A small window makes the pieces smaller.
 TEST(ProveRegistered, EveryKind) {
   std::uint32_t seed = 0;
   int proved = 0;

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// This file tests the checker of shared schedules. It must find each kind of mistake for every
-// order of the ranks' steps.
+// This file tests the checker of shared schedules. The checker must find each kind of mistake, and most
+// kinds whatever the order of the ranks' steps.
 namespace tutti::test {
 namespace {
 
@@ -51,7 +51,7 @@ void expect_found(const std::vector<Schedule>& schedules, const ScheduleCase& te
   }
 }
 
-// `Parts` says which steps of a two-rank all_reduce are present.
+// `Parts` says which steps of rank 1 are present in an all_reduce of two ranks.
 struct Parts {
   bool show = true;
   bool signal = true;

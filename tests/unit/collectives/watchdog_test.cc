@@ -18,7 +18,7 @@ constexpr Fingerprint watched_barrier;
 
 struct Guarded : MemberWorld {
   explicit Guarded(int size, int rank = 0, bool talks = true) : MemberWorld(size, rank, talks) {}
-  // Begins an operation with a time limit of one minute, whose start time lies `age` in the past.
+  // Begins an operation with a time limit of one minute. Its start time lies `age` in the past.
   Operation& begin_before(std::chrono::seconds age) {
     Operation& operation = begin(watched_barrier);
     operation.stamp(Deadline::Clock::now() - age);

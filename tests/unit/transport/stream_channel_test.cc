@@ -150,8 +150,8 @@ TEST(Stream, UnexpectedMessagesAreBounded) {
   for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(sends[i].ok() && recvs[i].ok()) << i;
 }
 
-// One message stays unclaimed. Every other message must still arrive if it fits into half of the
-// credit. (The receiver may collect up to half of the credit before it returns any.)
+// One message stays unclaimed. All other messages must still arrive, since each of them fits into half of
+// the credit. (The receiver may collect up to half of the credit before it returns any.)
 TEST(Stream, CreditComesBackBeforeAnybodyStalls) {
   StreamPair pair(small_limits);
   TestSend held(100, 9999);
@@ -399,8 +399,7 @@ TEST(Stream, RandomTraffic) {
         sends[way].emplace_back(random() % (i % 4 == 0 ? 3000 : 150), i, way);
       for (std::uint64_t i = 0; i < 100; ++i) recvs[way].emplace_back(sends[way][i].memory.size(), i);
     }
-    // Receives are posted in a different order from sends. The two orders differ only a little, so
-    // that waiting messages never fill the window.
+    // The order of the receives differs a little from the order of the sends.
     std::size_t sent[2] = {0, 0}, received[2] = {0, 0};
     std::vector<std::size_t> order(100);
     std::iota(order.begin(), order.end(), 0);

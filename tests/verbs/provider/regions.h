@@ -24,7 +24,7 @@ struct Window : ibv_mw {
   // carried out the request that binds the window.
   std::uint32_t key = 0;
   std::uint32_t pair = 0;          // the number of the queue pair
-  const Region* region = nullptr;  // null unless it is bound
+  const Region* region = nullptr;  // null unless the window is bound
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
 
