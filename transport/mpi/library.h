@@ -12,7 +12,7 @@
 namespace tutti::mpi {
 
 // A `Handle` is an MPI handle of any ABI, such as a communicator or a request. While a request is under way,
-// MPI may still write to the handles that were passed to it, so these must stay where they are.
+// MPI may still write to the handles of the call that started it, so these must stay where they are.
 union Handle {
   void* address = nullptr;
   int integer;
