@@ -76,8 +76,8 @@ def _descendants(pids):
 
 
 def _end(processes):
-    """Sends SIGTERM to `processes`, and waits at most TERMINATE_S for their end. Then kills the
-    remaining ones and their remaining descendants.
+    """Sends SIGTERM to `processes`, and waits at most TERMINATE_S for their end. Then kills all of
+    them and of their descendants that still run.
     """
     ours = _descendants([process.pid for process in processes])
     for process in processes:

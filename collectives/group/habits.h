@@ -19,7 +19,7 @@ namespace tutti {
 // `work` unchanged, since a default `Work` counts as done. An equal call allocates no memory, and in most
 // cases reads no clock.
 //
-// Any thread may call.
+// Any thread may call, except for `forget`.
 class Habits {
  public:
   // `owner` continues operations that do not complete at once.
@@ -29,10 +29,10 @@ class Habits {
   Habits& operator=(const Habits&) = delete;
 
   // Runs a call that equals the last call of its kind, including the pointers. Such a call need not be
-  // checked again. Returns false for any other call.
+  // checked again. Returns false if the call differs, or cannot start at once.
   bool repeat(const Call& call, const CallOptions& options, Work& work);
-  // Runs a call that has been checked, if its problem equals the problem of the last call of its kind.
-  // Otherwise returns false.
+  // Runs a call that has been checked, if its problem equals the problem of the last call of its kind and the
+  // call can start at once. Otherwise returns false.
   bool attempt(const Call& call, const Problem& problem, const Fingerprint& print, const CallOptions& options,
                Work& work);
   // Remembers an operation, since the next call of its kind may equal it.

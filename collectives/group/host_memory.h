@@ -18,9 +18,9 @@ namespace tutti {
 class SharedRange;
 
 // `HostMemory` is the memory that all ranks of a world on this host share: one segment for all of the world's
-// communicators. Each communicator whose ranks are on one host has a range of the segment. Each rank hands
-// out ranges from its own arena. docs/seams/communicators.md describes how ranks agree on a range, and how
-// they give it back.
+// communicators. A communicator whose ranks are on one host has a range of the segment, if there is room.
+// Each rank hands out ranges from its own arena. docs/seams/communicators.md describes how ranks agree on a
+// range, and how they give it back.
 //
 // Only the driving thread calls these functions, except where a comment says otherwise.
 class HostMemory final : public SharedSegmentEvents {

@@ -46,8 +46,8 @@ class Journal {
   // --- driving ---
 
   std::uint64_t number_transfer() { return next_transfer_++; }
-  // Returns the time now, or 0 if operation `number` is not timed. Without a trace, only some of the
-  // operations that complete at once are timed.
+  // Returns the time now, or 0 if operation `number` is not timed. Without a trace, only some operations are
+  // timed.
   History::Time beginning(std::uint64_t number) const { return timed(number) ? now() : 0; }
   void begin(Operation& operation);
   // Notes that an operation was given up because the communicator has failed. The operation may end much

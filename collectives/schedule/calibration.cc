@@ -238,8 +238,8 @@ LinkCost plausible(const LinkCost& measured, const LinkCost& shipped, double fac
   };
   if (!like(measured.alpha, shipped.alpha) || !like(measured.beta, shipped.beta)) return shipped;
   LinkCost link = measured;
-  // The other figures are differences between measurements. Noise distorts differences more easily, so each
-  // is kept within bounds.
+  // Most of the other figures are differences between measurements, which noise distorts more easily. So each
+  // figure is kept within bounds.
   const auto between = [](double value, double least, double most) {
     return value >= least ? std::min(value, most) : least;  // also `least` if `value` is not a number
   };

@@ -77,6 +77,7 @@ class Guard {
   // - `protocol_error`: the other side speaks another protocol.
   // - `mismatch`: the other side uses another version of this protocol.
   // - `unreachable`: the connection was meant for another process.
+  // - `internal`: the system has no random numbers.
   const Status& status() const { return status_; }
   // Returns, on the accepting side, which kind of failure it was. Processes that are refused for the same
   // reason get the same kind.

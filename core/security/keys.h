@@ -8,7 +8,7 @@
 
 namespace tutti::security {
 
-// `Keys` holds the keys that are derived from Settings. Only Guard uses it.
+// `Keys` holds the keys that are derived from Settings. `Credentials` owns it, and only `Guard` uses it.
 class Keys {
  public:
   // `tls` is null if connections are not encrypted.

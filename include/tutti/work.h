@@ -38,7 +38,8 @@ class TUTTI_API Work {
   // Makes `stream` (a cudaStream_t, of any device) wait for the operation, if a library such as NCCL carries
   // it out. Returns at once. Only `wait` tells whether all ranks have made the same call. Does nothing if the
   // operation has ended. Throws the operation's error if it failed, `unsupported` if no library carries it
-  // out or the stream is being captured, and `invalid_argument` if no such stream exists. Callbacks may call.
+  // out or the stream is being captured, and `invalid_argument` if no such stream exists. Callbacks may call
+  // it.
   void wait_on(void* stream);
   // Returns true once the operation has ended, successfully or not. This makes no progress by itself.
   bool done() const;

@@ -145,8 +145,8 @@ struct FirstElement {
 
 class WaitingStream : public DeviceStreams {
  protected:
-  // Lets a stream of rank 0 wait for a call that rank 1 has not made yet, with each number of queries that
-  // NCCL needs to put the call into its own stream.
+  // Lets a stream of rank 0 wait for a call that rank 1 has not made yet. NCCL needs no query in the first
+  // round, and 5000 queries in the second, to put the call into its own stream.
   static void run(const auto& stream);
 };
 

@@ -1,4 +1,4 @@
-// Tests failures of `tutti run` on several hosts. In each case the job ends on all hosts, and the
+// Tests failures of `tutti run` on several hosts. In most cases the job ends on all hosts, and the
 // launcher reports what has failed on which host.
 
 #include <cstdlib>

@@ -119,8 +119,8 @@ TEST_P(VerbsRails, SmallMessagesUseOneRail) {
 }
 
 // Each round pulls a cable at a different moment: while the ranks connect, in the middle of small or large
-// messages, or later. Either the last request or only its answer is lost. The moments differ between the
-// cables.
+// messages, or later. Either the last request or only its answer is lost. Not all cables have the same
+// moments.
 TEST_P(VerbsRails, ACableMayBePulledAtAnyMoment) {
   int first = 0;
   for (const char* const device : {"a0", "a1", "b0", "b1"}) {
@@ -158,7 +158,8 @@ INSTANTIATE_TEST_SUITE_P(Memory, VerbsRails, testing::Bool(), [](const auto& mem
   return std::string(memory.param ? "Registered" : "Unregistered");
 });
 
-// Does `harm` to both rails while both ranks wait for a message. Expects that both ranks lose their peer.
+// Calls `harm`, which breaks all remaining rails, while both ranks wait for a message. Expects that both
+// ranks lose their peer.
 void expect_loss(RailedRanks& pair, const std::function<void()>& harm) {
   Recv at_0(8, 1, collective(2)), at_1(8, 0, collective(2));
   (*pair.world)[0].post(at_0);

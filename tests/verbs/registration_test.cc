@@ -1,4 +1,4 @@
-// Tests the registration, for one operation, of memory that the program has not registered.
+// Tests that memory which the program has not registered can be registered for a single operation.
 #include <algorithm>
 #include <cstddef>
 #include <limits>

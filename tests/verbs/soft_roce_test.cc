@@ -46,7 +46,7 @@ TEST_P(InVirtualMachine, AllTestsPass) {
 
 INSTANTIATE_TEST_SUITE_P(Cancellation, InVirtualMachine,
                          testing::Values(GuestTests{"verbs_transport", "VerbsAttack.*:VerbsCancellation.*"}));
-// Soft-RoCE does not refuse every write outside of a memory window: in one of about 2,400 runs of
+// Soft-RoCE does not refuse every write outside a memory window: in one of about 2,400 runs of
 // MemoryWindow.PermitsNoOtherWrites, it let the write pass (docs/rdma.md).
 INSTANTIATE_TEST_SUITE_P(Verbs, InVirtualMachine,
                          testing::Values(GuestTests{"verbs_provider",

@@ -90,7 +90,8 @@ std::string connections_table(const Examined& examined) {
   return table.text();
 }
 
-// `Sum` holds the sorted measurements of a host's connections, and the number of hosts that it did not reach.
+// `Sum` holds the sorted measurements of a host's connections, and the number of hosts that this host did not
+// reach.
 struct Sum {
   // The text is the name of the other host.
   std::vector<std::pair<double, std::string>> round_trips, bandwidths;

@@ -13,8 +13,8 @@ using Round = std::vector<Pair>;
 
 inline constexpr std::size_t most_rounds = 63;
 
-// Returns rounds in which each pair of `hosts` hosts occurs once. There are at most `most_rounds`
-// rounds. So with more than 64 hosts, each host is tested with only about 63 others.
+// Returns rounds in which each pair of `hosts` hosts occurs once. With more than 64 hosts, there are
+// only `most_rounds` rounds, so each host is tested with only about 63 others.
 std::vector<Round> plan_rounds(std::size_t hosts);
 
 }  // namespace tutti::tools::doctor

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t most_targets = 8;
 
 // Converts the facts to the `Interface` objects from which tutti chooses. It leaves out addresses
-// such as fe80::1%eth0, which have a meaning only on their own host.
+// that have no meaning on this host, such as fe80::1%eth0 if this host has no eth0.
 std::vector<Interface> interfaces_of(const HostFacts& facts) {
   std::vector<Interface> interfaces;
   for (const InterfaceFacts& one : facts.interfaces) {

@@ -30,8 +30,8 @@ class Terminal {
   // Returns the stream's name and its file, such as "stdout (/dev/full)".
   std::string name() const;
   void discard();
-  // Sets a function that is called whenever waiting output has been written, or has been dropped
-  // because of an error.
+  // Sets a function that is called whenever some of the waiting output has been written, or all of it
+  // has been dropped because of an error.
   void on_progress(std::function<void()> callback) { progress_ = std::move(callback); }
 
  private:

@@ -22,7 +22,7 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // Returns ok, or why there is no epoll instance (no descriptors are left).
+  // Returns ok, or why the poller cannot work (usually because no descriptors are left).
   const Status& status() const { return status_; }
 
   Status watch(int descriptor, std::uint32_t events, DescriptorHandler& handler);

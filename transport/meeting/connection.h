@@ -40,8 +40,8 @@ class Connection {
   // still returned.
   const security::Guard* guard() const { return guard_.get(); }
   bool is_guarded() const { return guard_ != nullptr; }
-  // On the accepting side, returns the rank that has connected, or nothing if it has not proved which rank it
-  // is.
+  // On the accepting side, returns the rank that has connected, or nothing if the peer has not proved which
+  // rank it is.
   std::optional<std::uint32_t> proved() const { return proved_; }
 
   // A read from an encrypted connection stops at the end of a record.

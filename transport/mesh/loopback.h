@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// A `LoopbackChannel` connects a rank to itself: every message is received within the call that sends it.
+// A `LoopbackChannel` connects a rank to itself: every frame arrives within the call that sends it.
 class LoopbackChannel final : public StreamChannel {
  public:
   LoopbackChannel(TransportOwner& owner, const MessageLimits& limits)

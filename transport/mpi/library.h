@@ -12,7 +12,7 @@
 namespace tutti::mpi {
 
 // A `Handle` is an MPI handle of any ABI, such as a communicator or a request. While a request is under way,
-// MPI may still write to the handles that were passed to it, so these must stay where they are.
+// MPI may still write to the handles of the call that started it, so these must stay where they are.
 union Handle {
   void* address = nullptr;
   int integer;
@@ -26,8 +26,8 @@ enum class ThreadLevel { single, funneled, serialized, multiple };
 class Library {
  public:
   // Opens the first of `names` that the process has already loaded, or else the first that can be loaded.
-  // Fails with `unsupported` if no library can be loaded, or if the library's ABI is not known. Any thread
-  // may call `open`.
+  // Fails with `unsupported` if no library can be loaded, or if it is not MPI 3.0 or later with an ABI that
+  // tutti knows. Any thread may call `open`.
   static Result<std::unique_ptr<Library>> open(std::span<const std::string> names);
   virtual ~Library() = default;
 

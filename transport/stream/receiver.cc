@@ -18,7 +18,7 @@ StreamReceiver::StreamReceiver(Channel& channel, int peer, TransportOwner& owner
       staging_(limits),
       pool_(limits.credit) {}
 
-// Frees the buffers of messages that no receive has claimed.
+// Frees the buffers of the messages that have not ended.
 StreamReceiver::~StreamReceiver() {
   for (Incoming& message : incoming_)
     pool_.put(message.buffer, static_cast<std::uint32_t>(message.header.bytes));
@@ -260,7 +260,7 @@ void StreamReceiver::end_abort() {
   owner_.on_abort(peer_, frame_.message.tag.context, Status(frame_.code, text_, culprit));
 }
 
-// Ends a message whose payload has arrived completely, whether it was kept or discarded.
+// Ends a claimed or discarded message whose payload has arrived completely.
 void StreamReceiver::complete(Incoming& message) {
   RecvOp* op = message.op;
   if (op != nullptr) {

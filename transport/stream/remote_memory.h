@@ -19,7 +19,7 @@ class RemoteMemory {
   virtual ~RemoteMemory() = default;
   // Registers a region. It stays registered until the returned object is destroyed.
   virtual Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region) = 0;
-  // Registers memory for staging chunks. The permit for these lasts as long as the pipe (permits.h).
+  // Registers memory for staging chunks. The permit for these chunks lasts as long as the pipe (permits.h).
   virtual Result<std::unique_ptr<RegisteredMemory>> add_staging(std::span<std::byte> region) {
     return add(region);
   }

@@ -47,7 +47,7 @@ std::optional<Address> published_by(const PeerInfo& peer);
 // be on one network.
 std::vector<std::uint8_t> common_kinds(const Fabric& a, const Fabric& b);
 
-// A `RailPair` is a port of this rank together with the port of a peer that it is connected to.
+// A `RailPair` is a port of this rank, together with the port of the peer that it is connected to.
 struct RailPair {
   std::size_t ours = 0;             // the index of the port in the address of this rank
   std::size_t theirs = 0;           // the same for the peer

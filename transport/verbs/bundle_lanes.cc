@@ -187,8 +187,8 @@ void Bundle::leave(Lane& lane, const std::string& why) {
 }
 
 // Returns whether the lane is in use, or may come into use. The side that offers the pipes knows when it has
-// offered all of them. The other side does not know that, so it keeps hoping. If there is no hope, the
-// offering side ends the link.
+// offered all of them. The other side does not know that, so it keeps hoping for each lane that was never
+// open. If there is no hope, the offering side ends the link.
 bool Bundle::has_hope(const Lane& lane) const {
   if (lane.is_alive()) return true;
   if (lane.was_open) return false;

@@ -47,7 +47,7 @@ bool Pipe::post(ibv_send_wr& request, const Posted& posted) {
 }
 
 // Posts a request whose data are `parts`. Small data are sent inline, and larger data are copied into a slot.
-// Returns false if there is no slot.
+// Returns false if there is no slot, or if the request cannot be posted.
 bool Pipe::post_copy(ibv_send_wr& request, const Parts& parts, Posted posted) {
   std::array<ibv_sge, 2> pieces = {};
   request.sg_list = pieces.data();

@@ -37,8 +37,8 @@ struct ServerState {
 
 // `StoreConnection` serves one client. After the proof (guard.h) and the greeting, it repeatedly waits for a
 // request, reads it, parks it if it must wait for keys, and writes the response. A timer limits the duration
-// of each step. All steps up to the first request share one time limit. The object lives as long as the
-// server knows it or a handler is pending.
+// of each step, except the wait between two requests. All steps up to the first request share one time
+// limit. The object lives as long as the server knows it or a handler is pending.
 class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
  public:
   // `Standing` says whether the server may drop the client when room is scarce. Strangers have not made a
@@ -60,7 +60,7 @@ class StoreConnection : public std::enable_shared_from_this<StoreConnection> {
   void close();
 
  private:
-  // Every handler asks this first: a handler that was already queued when the connection was closed is called
+  // Handlers ask this first: a handler that was already queued when the connection was closed is called
   // without an error.
   bool is_over(asio::error_code error) const { return error || is_closed_; }
   void pass_guard();

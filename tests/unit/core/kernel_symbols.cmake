@@ -1,7 +1,7 @@
-# Each object of the kernels may define only one symbol, its table, and may refer to no others. If an
-# object for a wide instruction set also defined an inline function, for example, the linker could
-# choose this copy for the whole program. Processors without the instruction set would then run it,
-# too.
+# Each object of the kernels may define only one global symbol, its table, and may refer to no others.
+# If an object for a wide instruction set also defined an inline function, for example, the linker
+# could choose this copy for the whole program. Processors without the instruction set would then run
+# it, too.
 foreach(object IN LISTS OBJECTS)
   if(NOT object MATCHES "reduce_(baseline|avx2|avx512)\\.cc")
     continue()

@@ -14,10 +14,10 @@ using Time = IdleSpell::Time;
 
 constexpr microseconds spin(50), yield(200);
 
-// The tests tell a spell (an `IdleSpell`) the time. The spell itself reads the clock only at its end
-// and after each yield. After a yield, the spell compares the clock with the time that the test told. If
-// the clock is ahead of that time, the spell concludes that another thread ran. So a told time in the
-// future never leads to this conclusion, and a told time in the past always does.
+// The tests tell a spell (an `IdleSpell`) the time. The spell itself reads the clock only in `end`, and after
+// each yield while it spins. There it compares the clock with the time that the test told. If the clock is
+// ahead of that time, the spell concludes that another thread ran. So a told time in the future never leads
+// to this conclusion, and a told time in the past always does.
 class IdleSpellTest : public ::testing::Test {
  protected:
   const Time future_ = Deadline::Clock::now() + hours(1);
