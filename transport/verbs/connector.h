@@ -22,9 +22,9 @@ using ConnectorEvents = meeting::ConnectorEvents<Link, Pipe>;
 // it, and then sends a packet over the queue pair. The peer must answer this packet. An attempt uses one pair
 // of ports, and one kind of address. If packets do not pass, the next attempt uses the next pair or kind.
 //
-// Only a peer that is awake can answer a packet. So a path on which no packet comes back is given up early only
-// if the peer has meanwhile answered over TCP several times (`Options::most_checks`). The destructor ends the
-// attempts.
+// Only a peer that is awake can answer a packet. So a path on which no packet comes back is given up early
+// only if the peer has meanwhile answered over TCP several times (`Options::most_checks`). The destructor
+// ends the attempts.
 class Connector final : public meeting::DialerEvents, public LinkEvents, public PipeEvents, public Timer {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,
