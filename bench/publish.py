@@ -1,4 +1,4 @@
-"""Writes the results into README.md, docs/performance.md and docs/starting.md."""
+"""Writes the results into docs/bench/ and into the pages README.md, docs/performance.md and docs/starting.md."""
 import shutil
 from pathlib import Path
 

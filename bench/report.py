@@ -126,7 +126,7 @@ def means(figures):
 
 
 def medians(figures):
-    """Yields (peer, cell, median microseconds) of all results."""
+    """Yields (peer, cell, median microseconds) for the results of PEERS. Stalled rounds are left out."""
     for cell in sorted(figures.times, key=lambda c: (COLLECTIVES.index(c.collective), c.ranks, c.bytes)):
         for peer, rounds in figures.times[cell].items():
             finite = [time for number, time in rounds.items() if not figures.stalled(cell, peer, number)]
@@ -169,7 +169,7 @@ def micro(found):
 
 
 def instructions(counts):
-    """Returns a table with a row for each layer that executes instructions."""
+    """Returns a table with a row for each layer that executes instructions, and a row for the sum."""
     layers = [layer for layer in LAYERS if any(count.get(layer, 0) >= 1 for count in counts.values())]
     rows = [[f"`{layer}/`" if layer not in ("program", "libraries") else layer,
              *[str(round(count[layer])) for count in counts.values()]] for layer in layers]

@@ -110,7 +110,7 @@ class ChannelEvents {
   // returns.
   virtual void on_withdrawn(Arrival& arrival) = 0;
   virtual void on_abort(int peer, std::uint32_t context, const Status& why) = 0;
-  // The channel has failed. The code says why: the peer died (peer_lost), broke the protocol
+  // The channel has failed. The code says why; for example, the peer died (peer_lost), broke the protocol
   // (protocol_error), could not be reached (unreachable), or left cleanly (aborted). If the peer left
   // cleanly, everything that it had sent has arrived. Operations that are still pending fail after this call.
   virtual void on_channel_down(int peer, const Status& why) = 0;

@@ -57,7 +57,7 @@ struct Setup {
     for (const auto& offload : offloads) facts[std::string(offload->name())] = offload->facts();
     return facts;
   }
-  // Makes the transports, and returns their addresses. Every attempt to meet makes new transports,
+  // Makes the transports and `liveness`, and returns their addresses. Every attempt to meet makes new ones,
   // because it may need a different interface.
   Result<std::map<std::string, std::string>> addresses(const std::optional<SocketAddress>& route,
                                                        const security::SharedCredentials& credentials) {
@@ -221,10 +221,10 @@ std::shared_ptr<World> make_world(Setup& setup, int rank, std::vector<PeerInfo> 
                                  Selector::create(CostModel{}, overrides).take(), setup.config.timeout);
 }
 
-// Measures the costs of messages, together with all other ranks. These costs then decide which
-// algorithms are chosen.
+// Agrees with all other ranks on the costs of messages, which decide the choice of algorithms. The ranks
+// measure the costs unless `config.deterministic` is true.
 void agree_with_others(const std::shared_ptr<World>& world, const Config& config, const CostModel& shipped) {
-  // The measurement has a separate communicator, so that it does not count as an operation of the
+  // The agreement has a separate communicator, so that its operations do not count as operations of the
   // world's communicator.
   world->part_of = Composite::init;
   Communicator scout = create_communicator(world);

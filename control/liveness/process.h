@@ -20,8 +20,8 @@ struct ProcessIdentity {
 ProcessIdentity own_identity();
 
 // Returns a descriptor that becomes readable when the process with this `pid` and `identity` has ended.
-// Returns an empty descriptor if `pid` might mean another process here. The caller must have checked that the
-// process runs on this host, in its current boot.
+// Returns an empty descriptor if the process is gone, or if `pid` might mean another process here. The caller
+// must have checked that the process runs on this host, in its current boot.
 Descriptor watch_process(pid_t pid, const ProcessIdentity& identity);
 
 }  // namespace tutti::liveness

@@ -228,10 +228,10 @@ class TUTTI_API Communicator {
   // fails. The array is copied; the buffers are not.
   Work batch(std::span<const Transfer> transfers, const CallOptions& options = {});
 
-  // Makes one communicator for each color. It has the ranks that pass this `color`, ordered by `key`, then by
-  // rank. The new communicators share the connections and the memory of this world, and need no further
-  // descriptors or threads. Ranks that pass `no_color` get no value. The call is collective and blocks. It
-  // throws `Error` if it fails.
+  // Makes one communicator for each color, from the ranks that pass that color. Its ranks are ordered by
+  // `key`, then by rank. The new communicators share the connections and the memory of this world, and need
+  // no further descriptors or threads. Ranks that pass `no_color` get no value. The call is collective and
+  // blocks. It throws `Error` if it fails.
   std::optional<Communicator> split(int color, int key = 0);
 
   // Makes a communicator of some ranks, as MPI_Comm_create_group does. Only the listed ranks call it; all

@@ -28,7 +28,8 @@ constexpr milliseconds first_pause{20};
 constexpr milliseconds longest_pause{300};
 
 // `Exchange` carries out rounds. In a round the rank enters the meeting, learns who the other ranks are,
-// connects to them, and leaves. A round that finds an earlier meeting's keys is stale, and is repeated.
+// connects to them, and leaves. A round that finds an earlier meeting's keys is stale. It is repeated, except
+// with `single_use`.
 class Exchange {
  public:
   Exchange(Store& store, const Introduction& self, const ExchangeOptions& options, Deadline deadline)

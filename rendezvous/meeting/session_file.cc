@@ -116,7 +116,8 @@ void refresh_folder(const std::string& path) {
   if (DIR* folder = opendir(folder_of(path).c_str())) closedir(folder);
 }
 
-// Reads the file. Fails if the file is not ours, or if it is not empty and does not begin like a session.
+// Reads the file. Refuses a file that is not ours. Also refuses a file that is not empty if it does not begin
+// like a session, or if others have rights to it.
 Result<Secret> read_ours(const std::string& path) {
   refresh_folder(path);
   // O_NONBLOCK is set, since a FIFO at that path must not block us.

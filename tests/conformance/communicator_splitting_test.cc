@@ -34,7 +34,7 @@ TEST_P(CommunicatorSplitting, SplitSharesConnections) {
   });
 }
 
-// In these tests, the old communicator fails during a split. Some ranks may already have the new
+// In this test, the old communicator fails during a split. Some ranks may already have the new
 // communicator, and the other ranks never get it.
 class SplittingByMessages : public OnEachTransport {};
 

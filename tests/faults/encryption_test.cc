@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 constexpr const char* token = "4d7c1f0a93b25e68";
 const std::string pattern = "a known pattern.";  // the ranks send it many times over
 
-// `Capture` captures all packets on the interfaces of this thread's network namespace.
+// `Capture` captures packets on all interfaces of this thread's network namespace.
 class Capture {
  public:
   Capture() : socket_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, htons(ETH_P_ALL))) {

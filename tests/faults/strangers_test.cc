@@ -52,7 +52,7 @@ std::vector<std::string> greetings() {
 }
 
 // Opens a connection for each greeting. Every fifth connection is reset, as a port scan would do.
-// About half of the connections stay open.
+// Two fifths of the connections stay open.
 std::vector<LoopbackSocket> bother(std::uint16_t port) {
   std::vector<LoopbackSocket> kept;
   int number = 0;

@@ -109,8 +109,8 @@ INSTANTIATE_TEST_SUITE_P(
     , Destroyed, testing::Combine(testing::Values("main", "then", "abort"), testing::Values("tcp", "shm")),
     [](const auto& each) { return std::get<0>(each.param) + "_" + std::get<1>(each.param); });
 
-// A rank runs out of descriptors. Either that rank or a rank that waits for it reports the shortage, and no
-// rank hangs.
+// A rank runs out of descriptors. Either some rank reports the shortage, or another rank reports that this
+// rank is lost. No rank hangs.
 TEST(FewDescriptors, AreAClearError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need descriptors of their own";

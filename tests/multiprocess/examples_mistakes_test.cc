@@ -1,4 +1,4 @@
-// Tests examples that are started incorrectly. Each example must describe the mistake in one line.
+// Starts the example 01_hello incorrectly. The example must describe the mistake in one line.
 #include <algorithm>
 #include <ostream>
 #include <string>

@@ -40,7 +40,7 @@ void fake_cuda_make_instances();
 // Makes the n-th later call of a function fail with `error`, without any other effect. `function`
 // is its exported name, such as "cuMemAlloc_v2".
 void fake_cuda_fail(const char* function, int n, tutti::cuda::Outcome error);
-// Ends the work of all devices with `error`, like a kernel that accesses a wrong address. All
+// Ends the work of all devices with `error`, like a kernel that accesses a wrong address. Most
 // functions fail with that error afterwards.
 void fake_cuda_break(tutti::cuda::Outcome error);
 // Makes each copy of a stream take at least this long. Each copy pauses half-way.

@@ -40,7 +40,7 @@ constexpr Outcome invalid_argument = 4;
 constexpr Outcome invalid_usage = 5;
 constexpr Op first_operation = 5;  // built-in operations have smaller numbers
 
-// `Group` holds the calls that the calling thread has made since its first ncclGroupStart.
+// `Group` holds the calls that the calling thread has made since its outermost open ncclGroupStart.
 struct Group {
   int depth = 0;
   Outcome error = success;

@@ -15,9 +15,9 @@ namespace tutti::test {
 // `SshHosts` are `NetworkHosts` with the names alpha, beta, gamma and so on. A real sshd listens on
 // port 2222 of each host. One more host, the desk, has no sshd. It is for launchers that are not on
 // a host of the job. All hosts share the file system and the process ids, so a test may signal a
-// process on any host. Each host has its own host name, /etc/hosts and an empty /run. The home
-// folder of a login is empty, so that this machine's login scripts have no effect. The destructor
-// ends all processes on the hosts.
+// process on any host. Each host has its own host name, an empty /run, and an /etc/hosts that names
+// all hosts. The home folder of a login is empty, so that this machine's login scripts have no
+// effect. The destructor ends all processes on the hosts.
 class SshHosts {
  public:
   // `count` is 8 at most. The name of a host stands for the address of its first card. Throws

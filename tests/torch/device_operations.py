@@ -1,7 +1,7 @@
 """This module calls operations of torch.distributed with tensors on a device and with tensors in
 host memory.
 
-Each function of REDUCTIONS and MOVES makes one operation, and returns this rank's results. `put` moves a tensor from
+Each function of REDUCTIONS and MOVES makes one kind of call, and returns this rank's results. `put` moves a tensor from
 host memory to the device, or returns it unchanged.
 """
 import torch

@@ -126,7 +126,7 @@ TEST_F(VerbsTalker, WhoSendsAPartOfAHeaderIsToBlame) {
   expect_protocol_error("not a frame", [&] { end_.post_send_with_immediate(2, frame_header_bytes - 1, 0); });
 }
 
-// If rank 0 believed the claim, it would send more packets than its peer has posted receives.
+// If rank 0 believed the claim, it would send packets for which its peer has posted no receives.
 TEST_F(VerbsTalker, WhoClaimsToHaveReceivedWhatWasNeverSentIsToBlame) {
   expect_protocol_error("never sent", [&] { end_.post_send_with_immediate(2, 0, 1000); });
 }

@@ -66,7 +66,8 @@ bool open_report(Communicator& communicator, const BenchOptions& options, std::o
   return open[0] == 1;
 }
 
-// Measures all operations at all sizes, and reports the results. Returns whether every result was right.
+// Measures the requested operations at all sizes, and reports the results. Returns whether every result was
+// right.
 bool measure_all(Communicator& communicator, const BenchOptions& options) {
   std::optional<Report> report;
   if (!open_report(communicator, options, report)) return false;

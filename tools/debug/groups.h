@@ -30,8 +30,8 @@ struct Group {
   // Returns true if no operation is in flight, the communicator has not failed, and all ranks have
   // made the same number of calls.
   bool is_quiet() const;
-  // Describes which operation each rank is in. Ranks in the same operation share a line. `dumps` maps each
-  // rank of the job to its dump. A rank may have no dump.
+  // Describes which operation each rank is in. Ranks in the same operation share a line. `dumps` maps ranks
+  // of the job to their dumps. A rank may have no dump.
   std::string describe(const std::map<int, const RankDump*>& dumps) const;
 };
 

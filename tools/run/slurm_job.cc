@@ -16,7 +16,7 @@ namespace {
 
 using launch::Reader;
 
-// The names of srun's variables begin with these texts.
+// A variable sets an option of srun if its name begins with one of these texts, or is one of `srun_names`.
 constexpr std::string_view srun_prefixes[] = {"SLURM_CPU_BIND", "SLURM_DIST",  "SLURM_GPU",
                                               "SLURM_GRES",     "SLURM_MEM_",  "SLURM_NTASKS_PER_",
                                               "SLURM_STD",      "SLURM_TRES_", "SRUN_"};

@@ -22,8 +22,8 @@ class Segment {
 
   // Makes a new segment, zeroed and mapped. Its size is rounded up to whole pages.
   Status create(std::size_t bytes);
-  // Maps a segment that a peer has handed over. Fails unless the segment is sealed and has exactly `bytes`
-  // bytes, rounded up to whole pages.
+  // Maps a segment that a peer has handed over. Fails unless the segment is ordinary memory, is sealed, and
+  // has exactly `bytes` bytes, rounded up to whole pages.
   Status map(Descriptor memfd, std::size_t bytes);
   // Allocates the pages of a part now. Without this call, a page is allocated when a process first touches
   // it. If memory has run out by then, the kernel kills that process. The pages are taken from memory near

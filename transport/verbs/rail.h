@@ -15,7 +15,7 @@ class QueueUser {
  public:
   virtual ~QueueUser() = default;
   virtual void on_completion(const ibv_wc& completion) = 0;
-  // The device has reported an error of the queue pair or of the whole device, or has been removed.
+  // The queue pair or the whole device has failed, or the device has been removed.
   virtual void on_queue_error(const std::string& why) = 0;
 };
 

@@ -36,10 +36,9 @@ double scan_doubling_cost(const Problem& problem, const Tuning& tuning, const Co
   return seconds;
 }
 
-// In an exclusive scan, a rank keeps two combinations. The rank sends the combination that includes
-// its own input to other ranks. The combination without its own input is the rank's result. Rank 0
-// has no result, and its output is not touched. Cost: ceil(log2 p) rounds of n bytes, each combined
-// twice.
+// In an exclusive scan, a rank keeps two combinations. One includes the rank's own input, and is sent to
+// other ranks. The other excludes that input, and is the rank's result. Rank 0 has no result, and its output
+// is not touched. Cost: ceil(log2 p) rounds of n bytes, each combined twice.
 void exscan_doubling(ScheduleBuilder& builder, const Problem& problem, const Tuning&) {
   const int r = problem.rank;
   const int p = problem.size;

@@ -1,4 +1,4 @@
-// Uses every class and function of <tutti/tutti.h> and <tutti/store.h> as programs do, in a world
+// Uses the classes and functions of <tutti/tutti.h> and <tutti/store.h> as programs do, in a world
 // of one rank. A change to tutti that stops this file from compiling breaks users' programs, and
 // belongs in the changelog.
 #include <array>
