@@ -74,7 +74,7 @@ class RemoteAgent final : private StarterEvents, private LinkEvents {
 
   bool is_idle() const { return state_ == State::idle; }
   bool is_starting() const { return state_ == State::starting || state_ == State::called; }
-  // Returns whether the agent has called back and still has a link.
+  // Returns whether the agent has sent its hello, and still has a link.
   bool is_up() const { return state_ >= State::up && state_ <= State::done; }
   // Returns whether the agent has been told to start ranks, and has not yet reported that all
   // processes have ended.
