@@ -20,8 +20,8 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Watches the ranks until all have ended, and resumes those that were stopped. Returns an empty
-  // text if all ranks ended as planned, and otherwise a description of the problem. The time limit
+  // Watches the ranks until all have ended or one has failed, and resumes those that were stopped. Returns an
+  // empty text if all ranks ended as planned, and otherwise a description of the problem. The time limit
   // is a number of checks of the ranks. So time in which the ranks and this process are all stopped
   // does not count.
   std::string watch();
