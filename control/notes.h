@@ -22,7 +22,7 @@ enum ControlTopic : std::uint32_t {
   topic_where = 4,    // CallNote, to all: the leader asks which ranks have reached this call
   topic_here = 5,     // HereNote: the answer to topic_where
   topic_shrink = 6,   // ShrinkNote, between members
-  topic_unused = 7,   // only a context: no member uses that communicator's shared memory any more
+  topic_unused = 7,   // only a context: all members have released an allocation of that communicator
   topic_differs = 8,  // CallNote, to all: calls differ, and the sender asks all ranks for theirs
   topic_called = 9,   // CallNote: the answer to topic_differs
 };

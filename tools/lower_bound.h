@@ -14,11 +14,13 @@ namespace tutti::tools {
 // of ranks that the data of one rank can reach by time t. Then N(t) = N(t - gap) + N(t - alpha),
 // with `gap` and `alpha` of `LinkCost`.
 //
-// The latency and bandwidth parts also hold between hosts, with hosts in place of ranks, if `near`
-// costs no more than `far` (`CostModel`). Ranks that may share memory (`Problem::window_bytes`)
-// need no messages. Their bound is the longer of two times: the time of one signal, and the time to
-// combine and copy all results on all cores. Ranks that share memory may also use messages, so
-// `lower_bound` returns the smaller of this bound and the bound for messages.
+// The latency and bandwidth parts also hold between hosts, with hosts in place of ranks, if all hosts
+// have equally many ranks, and if `near` costs no more than `far` (`CostModel`).
+//
+// Ranks that may share memory (`Problem::window_bytes`) need no messages. Their bound is the longer of
+// two times: the time of one signal, and the time to combine and copy all results on all cores. Ranks
+// that share memory may also use messages, so `lower_bound` returns the smaller of this bound and the
+// bound for messages.
 struct LowerBound {
   double latency = 0;    // the time until one rank's data can have reached all ranks
   double bandwidth = 0;  // the time for the bytes that must pass the port of one rank or host

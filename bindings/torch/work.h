@@ -24,7 +24,7 @@ class Completions;
 struct Flight {
   std::vector<WorkHandle> handles;  // the operation has ended when the works of all handles have ended
   std::vector<at::Tensor> memory;   // other tensors that must live until the operation has ended
-  std::function<void()> epilogue;   // called after success: copies results to their places
+  std::function<void()> epilogue;   // copies results to their places; on a device, in the current stream
   // These works are combined into this work. A wait for this work waits for all of its parts. The
   // parts are settled before this work. Each part has its own handles.
   std::vector<c10::intrusive_ptr<c10d::Work>> parts = {};
@@ -55,8 +55,8 @@ class OperationWork : public PendingWork {
   // The profiler shows `inputs`; `outputs` are the value of `result()` and of the future.
   OperationWork(int rank, const Label& label, const std::vector<at::Tensor>& inputs,
                 std::vector<at::Tensor> outputs, Flight flight, std::shared_ptr<Completions> completions);
-  // Hands an operation that is still in flight to `Completions`, since its memory must live until
-  // it has ended.
+  // Hands the operation to `Completions` if it is still in flight, or if its results have not been copied to
+  // their places yet.
   ~OperationWork() override;
 
   bool isCompleted() override;
@@ -105,7 +105,8 @@ class OperationWork : public PendingWork {
   bool future_taken_ = false;  // the thread that completes the future has taken it
 };
 
-// A waiting thread calls this every `interrupt_period`. It throws if the program was interrupted (Ctrl-C).
+// A thread that waits for an operation calls this every `interrupt_period`. It throws if the program was
+// interrupted (Ctrl-C).
 extern void (*check_interrupt)();
 inline constexpr std::chrono::nanoseconds interrupt_period = std::chrono::milliseconds(200);
 

@@ -19,8 +19,8 @@ struct Address {
 };
 
 std::string format(const Address& address);
-// Parses an address. Returns nothing if `format` could not have returned this text. The text comes from a
-// peer, so every part of it is checked.
+// Parses an address. Returns nothing if the text is not an address. The text comes from a peer, so every part
+// of it is checked.
 std::optional<Address> parse_address(std::string_view text);
 
 // `address_name` is the name of this address in a PeerInfo.

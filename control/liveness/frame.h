@@ -31,9 +31,9 @@ inline constexpr std::size_t hello_bytes = 48;
 
 enum class Verdict : std::uint32_t {
   welcome = 1,   // frames may follow, from either side
-  stranger = 2,  // the hello has another version, or is for another job, process or rank
+  stranger = 2,  // the hello has another version, or names another job, process or rank
   fenced = 3,    // this rank has given the sender up
-  leaving = 4,   // this rank is about to leave
+  leaving = 4,   // the sender has said goodbye, or this rank is about to leave
   crossed = 5,   // this rank is already connecting to the sender
 };
 

@@ -16,8 +16,8 @@
 //   proof:   32
 namespace tutti::security {
 
-// Only the messages of a guard begin with the byte 0xd7. No text and no other protocol of tutti does. So the
-// first byte that arrives shows whether the connecting side has a guard.
+// Of tutti's protocols, only the guard's begins with the byte 0xd7. So the first byte that arrives shows
+// whether the connecting side has a guard.
 inline constexpr std::array<unsigned char, 8> opening_magic = {0xd7, 't', 'u', 't', 't', 'i', '\r', '\n'};
 inline constexpr std::array<unsigned char, 8> notice_magic = {0xd7, 'T', 'U', 'T', 'T', 'I', '\r', '\n'};
 inline constexpr std::size_t body_offset = 32;

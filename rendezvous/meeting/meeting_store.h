@@ -7,8 +7,9 @@
 
 namespace tutti::rendezvous {
 
-// `MeetingStore` is a store with a meeting's time limit. Requests may begin until shortly after the deadline.
-// Later requests fail at once. So a slow store delays the end of a meeting by one answer at most.
+// `MeetingStore` is a store with a meeting's time limit. Once `closing` has been called, requests may begin
+// until shortly after the deadline, and fail at once after that. So a slow store delays the end of a meeting
+// by one answer at most.
 class MeetingStore final : public ForwardingStore {
  public:
   MeetingStore(Store& store, Deadline deadline) : ForwardingStore(store), deadline_(deadline) {}

@@ -36,7 +36,7 @@ class OpenPort {
   virtual security::Parties parties() const = 0;
   // Returns the credentials of a process that has this token.
   virtual security::SharedCredentials credentials(const std::string& token) const;
-  // Returns a complete hello of the rank `from`, if hellos contain ranks.
+  // Returns a complete hello. It is from the rank `from`, if hellos contain ranks.
   virtual std::string hello(int from) const = 0;
   // Returns how many strangers the port keeps at the same time.
   virtual std::size_t most_strangers() const = 0;

@@ -67,7 +67,8 @@ std::string ContainerHosts::service_reports() const {
   return reports;
 }
 
-// The variables turn BuildKit off, since BuildKit would need Docker's own service.
+// Returns the variables that make `docker` use the host's service. BuildKit is off, since it would need
+// Docker's own service.
 Process::Environment ContainerHosts::service(int host) const {
   return {
       {"DOCKER_HOST", "unix://" + socket(host)}, {"DOCKER_CONFIG", folder_.path()}, {"DOCKER_BUILDKIT", "0"}};

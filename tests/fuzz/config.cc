@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::map<std::string, std::string> printed;
   for (const Config::Setting& setting : config->settings()) {
     // The parser accepts the list `"a",`, which ends with a comma. But this list is printed as `"a"`, which
-    // the parser refuses as a value in quotes. So this test leaves out such values.
+    // the parser refuses as a value in quotes. So the test ends at such a value.
     if (!unmeant_ends(setting.value).empty()) return 0;
     if (!setting.value.empty()) printed[std::string(setting.variable->name)] = setting.value;
   }

@@ -97,7 +97,8 @@ TEST_F(Doctor, TakesTheOptionsOfAJob) {
   EXPECT_THAT(process.out(), HasSubstr("nothing is wrong"));
 }
 
-// Makes `to` drop the first packets of connections from `from`. Returns false if the kernel has no firewall.
+// Makes `to` drop the first packet of each connection from `from` to `ports`. Returns false if the kernel has
+// no firewall.
 bool close_direction(const SshHosts& hosts, int from, int to, const std::string& ports) {
   const std::string rules =
       "nft add table ip doctor && "

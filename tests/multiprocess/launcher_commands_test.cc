@@ -33,7 +33,7 @@ TEST(LauncherBench, EverythingByItself) {
     const auto rows = lines_of(read_file(folder / "out.csv"));
     ASSERT_FALSE(rows.empty());
     EXPECT_EQ(rows[0], csv_header);
-    // There are rows for 11 collectives in sizes 4, 512 and 64K, and one row for a barrier. With
+    // There are rows for 11 operations in sizes 4, 512 and 64K, and one row for a barrier. With
     // two ranks, there are also rows for pingpong in these sizes.
     EXPECT_EQ(rows.size(), 1u + 3 * 11 + 1 + (std::string(ranks) == "2" ? 3 : 0));
     const std::string figure = "[0-9]+[.][0-9]+";

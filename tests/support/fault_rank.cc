@@ -219,7 +219,7 @@ void use(Communicator& comm, const std::vector<std::string>& words) {
       say("aborting " + std::to_string(now()));
       comm.abort("enough");
     });
-    // Each rank waits only for its last operation: a receive for which the next rank never sends a message.
+    // Each rank waits for a message that the next rank never sends.
     std::vector<int> data(1);
     const Work never = comm.recv(data, (comm.rank() + 1) % comm.size(), 77);
     Work waiting = never;

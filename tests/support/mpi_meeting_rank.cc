@@ -63,7 +63,7 @@ void meet() {
   if (comm.rank() == 0) std::printf("sum %d of %d\n", sum, comm.size());
 }
 
-// Makes collective calls until a rank fails.
+// Meets the other ranks. Then rank 1 kills itself, and the others make collective calls until one fails.
 void work_until_killed() {
   tutti::Communicator comm = tutti::init("mpi://");
   if (comm.rank() == 1) std::raise(SIGKILL);

@@ -87,5 +87,5 @@ def free_port():
 
 
 def environment(**changes):
-    """Returns the environment variables for a new program: those of this process with `changes`."""
+    """Returns the environment for a new program: that of this process, with one OpenMP thread and `changes`."""
     return {**os.environ, "OMP_NUM_THREADS": "1", **changes}

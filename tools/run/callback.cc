@@ -32,7 +32,8 @@ Result<Descriptor> listen_at(const SocketAddress& address, std::uint16_t wanted,
 }
 
 // Leaves out addresses that cannot be used, as long as one address remains. The kernel refuses the
-// IPv6 addresses of a new network for a second or two, for example in a new pod.
+// IPv6 addresses of a new network for a second or two, for example in a new pod. A lack of free ports,
+// descriptors or memory is always an error.
 Result<std::vector<Descriptor>> listen_on_all(std::span<const SocketAddress> addresses, PortRange ports) {
   std::vector<Descriptor> sockets;
   Status refusal;

@@ -74,12 +74,12 @@ class RemoteAgent final : private StarterEvents, private LinkEvents {
 
   bool is_idle() const { return state_ == State::idle; }
   bool is_starting() const { return state_ == State::starting || state_ == State::called; }
-  // Returns whether the agent has called back and still has a link.
+  // Returns whether the agent has sent its hello, and still has a link.
   bool is_up() const { return state_ >= State::up && state_ <= State::done; }
   // Returns whether the agent has been told to start ranks, and has not yet reported that all
   // processes have ended.
   bool is_busy() const { return state_ == State::starting_ranks || state_ == State::running; }
-  // Returns whether the host will send no more reports.
+  // Returns whether the agent has reported the end of all processes, or is gone.
   bool is_over() const { return state_ >= State::done; }
   // Returns whether the command that started the agent still runs.
   bool start_command_runs() const { return starter_.runs(); }
@@ -146,7 +146,7 @@ class RemoteAgentEvents {
   virtual void on_taken(std::uint64_t bytes) = 0;
   // Called when all processes of the job on the host have ended.
   virtual void on_done(RemoteAgent& agent) = 0;
-  // Called when the agent has fallen silent, has ended, or has sent an invalid record.
+  // Called when an agent that was up has fallen silent, has ended, or has sent an invalid record.
   virtual void on_lost(RemoteAgent& agent, const std::string& why) = 0;
   // Called for each line that the agent writes to its stderr.
   virtual void on_line(RemoteAgent& agent, const std::string& line) = 0;

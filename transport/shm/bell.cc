@@ -24,7 +24,8 @@ SharedRope BellRope::from(Descriptor socket) {
 }
 
 void BellRope::ring() const {
-  // The kernel refuses this only if many rings wait for the peer already. Then the peer wakes in any case.
+  // The kernel refuses this if the peer is gone, or if many rings already wait for the peer, which then wakes
+  // in any case.
   static_cast<void>(::send(socket_.get(), nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 

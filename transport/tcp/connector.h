@@ -15,8 +15,8 @@ namespace tutti::tcp {
 
 class ConnectorEvents;
 
-// A `Connector` tries to connect to one peer until the peer answers `welcome` or the deadline has passed. The
-// destructor ends the attempts.
+// A `Connector` tries to connect to one peer until the peer accepts or refuses, or the deadline has passed.
+// The destructor ends the attempts.
 class Connector final : public DescriptorHandler, public meeting::DialerEvents {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,

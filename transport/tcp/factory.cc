@@ -13,7 +13,7 @@ Result<std::unique_ptr<tutti::Transport>> create(const Options& options) {
     const Status listening = transport->listen();
     if (!listening.ok()) return listening;
     return std::unique_ptr<tutti::Transport>(std::move(transport));
-  } catch (const std::system_error& error) {  // Asio's io_context needs descriptors
+  } catch (const std::system_error& error) {
     return Status(Code::resource_exhausted, "tcp: " + error_text(error.code().value()));
   }
 }

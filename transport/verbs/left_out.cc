@@ -1,4 +1,4 @@
-// This file takes the place of the others in this folder if there are no headers of libibverbs.
+// If there are no headers of libibverbs, this file takes the place of most other files in this folder.
 #include "transport/verbs/factory.h"
 
 namespace tutti::verbs {

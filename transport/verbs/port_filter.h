@@ -18,8 +18,8 @@ class PortFilter {
  public:
   // Takes every port.
   PortFilter() = default;
-  // Fails with `invalid_argument` if the text has no item, or a port that is not a number from 1 to 255. The
-  // error says that the text comes from `variable`.
+  // Fails with `invalid_argument` if there is no item, if an item names no device, or if a port is not a
+  // number from 1 to 255. The error says that the text comes from `variable`.
   static Result<PortFilter> parse(std::string_view text, const std::string& variable);
 
   bool takes(std::string_view device, std::uint8_t port) const;

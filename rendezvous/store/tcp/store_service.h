@@ -26,7 +26,8 @@ using Frame = std::shared_ptr<const std::string>;
 // server's thread uses it.
 class StoreService {
  public:
-  // A `Will` is what the service writes if a client's connection ends: `value`, under each of the `keys`.
+  // A `Will` is what the service writes if a client's connection ends: `value`, under each of the `keys` that
+  // is still missing.
   struct Will {
     std::vector<std::string> keys;  // empty if there is no will
     std::string value;

@@ -20,10 +20,10 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Watches the ranks until all have ended, and resumes those that were stopped. Returns an empty
-  // text if all ranks ended as planned, and otherwise a description of the problem. The time limit
-  // is a number of checks of the ranks. So time in which the ranks and this process are all stopped
-  // does not count.
+  // Watches the ranks until all have ended or one has failed, and resumes those that were stopped. Returns an
+  // empty text if all ranks ended as planned, and otherwise a description of the problem. The time limit is a
+  // number of checks of the ranks. So time in which the ranks and this process are all stopped does not
+  // count.
   std::string watch();
   // Returns the longest time in seconds during which this process did not run. A long time may mean
   // that the whole machine was suspended.

@@ -237,7 +237,7 @@ TEST(SharedExecutor, RepeatedCallsAreComparedBeforeLong) {
   EXPECT_TRUE(told_apart);
 }
 
-// `Disagreement` is a list of calls, with long runs of equal calls and a few barriers. One rank
+// `Disagreement` is a list of calls, with runs of equal calls, and with barriers at the end. One rank
 // makes a different call once.
 struct Disagreement {
   std::vector<Call> calls;

@@ -69,7 +69,7 @@ TEST_F(VirtualMachineTest, RunsACommandOnTheFilesOfTheHost) {
   EXPECT_EQ(machine.err(), "rxe0\nrxe1\n");
   std::string word;
   std::ifstream(host / "file") >> word;
-  EXPECT_EQ(word, "old");  // what the machine writes is lost
+  EXPECT_EQ(word, "old");  // changes to the host's files are lost
   std::ifstream(machine.shared() + "/there") >> word;
   EXPECT_EQ(word, "here");
 }

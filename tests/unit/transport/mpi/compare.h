@@ -35,7 +35,8 @@ constexpr bool agree() {
 
 }  // namespace tutti::mpi
 
-// Compares all functions of a `Table` with those of the header.
+// TUTTI_AGREES compares one function of a `Table` with that of the header. TUTTI_ALL_AGREE compares all
+// functions and some constants.
 #define TUTTI_AGREES(raw, member) static_assert(agree<decltype(Table<raw>::member), decltype(MPI_##member)>())
 #define TUTTI_ALL_AGREE(raw)              \
   TUTTI_AGREES(raw, Initialized);         \
