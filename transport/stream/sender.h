@@ -19,10 +19,10 @@ namespace tutti {
 
 // A `StreamSender` is the sending half of a StreamChannel: it decides which frame is sent next.
 //
-// Control frames go first. Announcements (eager messages, requests) follow in the order of `push`,
-// as far as credit and the limit of unanswered requests permit. Fragments of large messages come
-// last, one of each message in turn. One fragment is also sent after a number of announcements in a
-// row, so that small messages cannot starve large ones.
+// Aborts go first, and then control frames. Announcements (eager messages, requests) follow in the
+// order of `push`, as far as credit and the limit of unanswered requests permit. Fragments of large
+// messages come next, one of each message in turn. One fragment is also sent after a number of
+// announcements in a row, so that small messages cannot starve large ones. A goodbye comes last.
 class StreamSender {
  public:
   StreamSender(const StreamLimits& limits, ChannelCounters& counters)
