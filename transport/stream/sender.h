@@ -57,8 +57,8 @@ class StreamSender {
 
   // Lets this sender register memory for a message that the peer has granted memory for.
   void write_remotely(RemoteMemory& remote) { remote_ = &remote; }
-  // Moves all queued operations to another channel. It must not be called after `next_frame` has returned a
-  // frame.
+  // Moves all queued operations and aborts to another channel. It must not be called after `next_frame` has
+  // returned a frame.
   void hand_over(Channel& to);
 
   bool urgent() const { return control_first_ != control_.size() || !aborts_.empty() || credit_is_due(); }
