@@ -54,8 +54,9 @@ class NetworkHosts:
     namespace. Use this class in a `with` statement, which removes the namespaces at the end.
 
     While the hosts exist, Linux does not schedule each session as a unit (`sched_autogroup_enabled`).
-    Each launcher makes a session for each host. So a rank that yields the processor would otherwise
-    give way to ranks of its own host only, although here, unlike on real hosts, the hosts share cores."""
+    Each launcher makes a session for each host. If sessions were units, a rank that yields the
+    processor would give way to ranks of its own host only. But these hosts share cores, unlike real
+    ones."""
 
     def __init__(self, count):
         self.count = count
