@@ -36,8 +36,8 @@ def _identity(path):
 
 
 def _set_autogroup(value):
-    """Says whether Linux schedules each session as a unit ("1" or "0"), and returns what it did before.
-    Returns None if that is unknown or cannot be changed."""
+    """Sets whether Linux schedules each session as a unit ("1" or "0"), and returns the earlier setting.
+    Returns None if the setting is unknown or cannot be changed."""
     try:
         before = AUTOGROUP.read_text().strip()
         AUTOGROUP.write_text(value)
@@ -54,8 +54,9 @@ class NetworkHosts:
     namespace. Use this class in a `with` statement, which removes the namespaces at the end.
 
     While the hosts exist, Linux does not schedule each session as a unit (`sched_autogroup_enabled`).
-    Each launcher makes a session for each host. A rank that yields the processor would then give way
-    to ranks of its own host only, although the hosts share the cores, as real hosts never do."""
+    Each launcher makes a session for each host. If sessions were units, a rank that yields the
+    processor would give way to ranks of its own host only. But these hosts share cores, unlike real
+    ones."""
 
     def __init__(self, count):
         self.count = count

@@ -111,7 +111,7 @@ Status MpiProcess::find_place() {
   return rank.ok() ? library_->status_of(library_->size_of(world, size_), "MPI_Comm_size") : rank;
 }
 
-// If the process uses another MPI than its launcher does, MPI tells the process that it is the only rank.
+// If the process and its launcher use different MPIs, MPI tells the process that it is the only rank.
 Status MpiProcess::check_launcher() const {
   if (!launcher_ || launcher_->size == size_) return {};
   return Status(Code::mismatch, "the library " + library_->describe() + " finds " + std::to_string(size_) +

@@ -20,9 +20,9 @@ struct Orphan {
   Kept kept;
 };
 
-// Returns the operations whose handles were destroyed before the operations had ended. The GIL
-// protects the list. The list is never destroyed, because releasing its objects needs an
-// interpreter. The interpreter may already have ended at the end of the process.
+// Returns the operations whose handles were destroyed before the operations had ended, if they use
+// Python objects. The GIL protects the list. The list is never destroyed, because releasing its
+// objects needs an interpreter. The interpreter may already have ended at the end of the process.
 std::vector<Orphan>& orphans() {
   static auto* const all = new std::vector<Orphan>;
   return *all;

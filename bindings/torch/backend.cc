@@ -15,7 +15,7 @@ namespace {
 // since a callback may block for ever.
 constexpr std::chrono::seconds longest_callback{10};
 
-// `Living` holds all groups that this process has made. It is never destroyed, since groups may outlive
+// `Living` holds all groups of this process that exist. It is never destroyed, since groups may outlive
 // static objects.
 struct Living {
   std::mutex mutex;

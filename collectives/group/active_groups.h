@@ -57,7 +57,7 @@ class ActiveGroups final : public Pollable {
   Driver& driver_;
   std::atomic<bool> all_stirred_{false};
   std::vector<Member*> all_;
-  std::vector<Member*> active_;  // null if the member rests or was removed
+  std::vector<Member*> active_;  // an entry is null if its member rests or was removed
   bool any_gone_ = false;
 };
 

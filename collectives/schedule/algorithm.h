@@ -42,7 +42,8 @@ std::string describe(const Fingerprint& call);
 // Returns the names of all algorithms for `kind`, for use in errors: "recursive_doubling, ring".
 std::string algorithm_names(CollectiveKind kind);
 
-// Returns the complete schedule: the steps of the algorithm, with scaling before and dividing after them.
+// Returns the complete schedule: the steps of the algorithm, with scaling before them, and with dividing and
+// an agreement after them, as the problem requires.
 Schedule build_schedule(const Algorithm& algorithm, const Problem& problem, const Tuning& tuning);
 
 }  // namespace tutti

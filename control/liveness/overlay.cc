@@ -12,7 +12,7 @@ namespace tutti::liveness {
 namespace {
 
 // A routed note may circulate while the ring changes, and so may a published note whose key has been
-// forgotten. This constant limits how many ranks pass a note on.
+// forgotten. This constant limits how many ranks in a row pass a note on.
 constexpr std::uint8_t most_hops = 64;
 // This constant limits how many keys of published notes are remembered. The keys serve to recognise copies of
 // these notes. If all communicators of a world fail at once, there is a note for each of them.

@@ -38,7 +38,7 @@ struct InitOptions {
 
 // Meets the other ranks and returns the communicator of all of them. It blocks until every rank has arrived.
 // Without a launcher, URL or variables, the world has this rank only. Any thread may call it. If it fails, it
-// throws `Error` with one of these codes:
+// throws `Error`. These are the most frequent codes:
 // - timeout: some ranks have not arrived; the message names them.
 // - peer_lost: a rank died while the ranks met.
 // - mismatch: the ranks contradict each other.

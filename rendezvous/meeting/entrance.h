@@ -14,8 +14,8 @@ namespace tutti::rendezvous {
 // which has ended but has not been cleared away.
 enum class Entry { entered, stale };
 
-// `Entrance` lets a rank into a meeting. It checks that the rank fits the session and that no other process
-// has its number. It then sets the rank's own key in the store. This key is the rank's seat.
+// `Entrance` lets a rank into a meeting. It checks that the rank fits the session. Then it sets the rank's
+// own key in the store, unless another process with the same rank has set it. This key is the rank's seat.
 class Entrance {
  public:
   Entrance(Meeting& meeting, Ending& ending) : meeting_(meeting), ending_(ending) {}

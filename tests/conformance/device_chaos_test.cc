@@ -43,8 +43,8 @@ struct Scene {
   // These troubles make a call of NCCL hang, so that calls of tutti end by their time limits. Each rank then
   // reports its own timeout.
   bool may_time_out() const { return trouble == Trouble::hang || trouble == Trouble::failure; }
-  // There may be several causes in two cases: all devices break at the same time, or the ranks lose
-  // a leaving rank in different ways.
+  // There may be several causes in two further cases: all devices break at the same time, or the
+  // ranks lose a leaving rank in different ways.
   bool has_one_cause() const {
     return !may_time_out() && trouble != Trouble::device && trouble != Trouble::leave;
   }

@@ -216,8 +216,8 @@ TEST(TcpStore, ASilentServerIsATimeout) {
       const store_wire::ServerHello hello;
       EXPECT_EQ(send(accepted.back(), &hello, sizeof(hello), MSG_NOSIGNAL),
                 static_cast<ssize_t>(sizeof(hello)));
-      // A client makes one request as part of connecting. Only the first connection gets an answer to this
-      // request.
+      // A new client makes one request as part of connecting, which gets an answer. When the client connects
+      // again, it makes no such request.
       if (i > 0) continue;
       EXPECT_EQ(send(accepted.back(), "\0\0\0\0", 4, MSG_NOSIGNAL), 4);
     }

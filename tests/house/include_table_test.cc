@@ -52,11 +52,11 @@ bool is_in_the_house(const std::string& area) {
          area == "collectives";
 }
 
-// Returns whether the `tutti` command may include this internal header. The command explains the library's
-// decisions and records. So it may use the code that reads the launcher's variables, the code that chooses
-// transports and algorithms, and the code that keeps records. Its launcher and agents meet as ranks do. So
-// the command may use the guarded connections and the event loops. For everything else, it uses the public
-// headers.
+// Returns whether the `tutti` command may include this internal header. Besides `core`, the command may use
+// the code whose decisions and records it explains: the code that reads the launcher's variables, the code
+// that chooses transports and algorithms, and the code that keeps records. Its launcher and agents meet as
+// ranks do. So the command may use the guarded connections and the event loops. For everything else, it uses
+// the public headers.
 bool shows_the_insides(const std::string& header) {
   constexpr std::array<std::string_view, 14> rooms = {"core/",
                                                       "rendezvous/launch/",

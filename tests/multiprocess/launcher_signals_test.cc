@@ -24,8 +24,8 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-// This script starts two processes: one with its own session that ignores signals, and one in the rank's
-// process group.
+// This part of a script starts two processes: one that ignores signals and has its own session and children,
+// and one in the rank's process group.
 constexpr const char* family =
     "setsid sh -c 'trap \"\" TERM INT HUP; echo ready; sleep 1000 & while :; do sleep 1000; done' & "
     "sleep 1000 & echo ready; ";

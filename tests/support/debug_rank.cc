@@ -1,5 +1,5 @@
-// This is a program for the ranks of a test. Its argument says how it gets stuck or fails. A stuck rank
-// prints that it is stuck, and stays until it is killed.
+// This is a program for the ranks of a test. Its argument says what it does: most modes get stuck or fail. A
+// stuck rank prints that it is stuck, and stays until it is killed.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -93,7 +93,7 @@ void forked_child(Communicator& comm) {
   std::printf("child ended with %d\n", status);
 }
 
-// Makes every kind of call that a trace shows. `mode` then says how the program ends.
+// Makes calls of several kinds for a trace. `mode` says how the program ends after that.
 void work(Communicator& comm, std::vector<float>& data, const std::string& mode) {
   tutti::Work first = comm.all_reduce(data, ReduceOp::sum);
   comm.broadcast(data, 0).wait();

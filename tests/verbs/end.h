@@ -73,7 +73,7 @@ class End {
                                 std::uint32_t immediate) const;
   // Waits for the next completion.
   ibv_wc wait() const;
-  // Returns whether there is a completion now.
+  // Takes a completion without waiting. Returns false if there is none.
   bool poll(ibv_wc& completion) const { return ibv_poll_cq(queue_, 1, &completion) == 1; }
 
  private:

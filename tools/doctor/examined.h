@@ -43,7 +43,7 @@ struct CardResult {
 struct Examined {
   std::vector<ExaminedHost> hosts = {};
   std::vector<Connection> connections = {};  // both directions of each tested pair
-  std::vector<CardResult> cards = {};        // for the pairs of hosts that both have RDMA devices
+  std::vector<CardResult> cards = {};        // for the pairs of hosts whose RDMA devices were tested
   // This says why some hosts may not reach the address at which ranks would meet. It is empty if there is no
   // such doubt.
   std::string doubt = {};

@@ -42,7 +42,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 // Finds the first line of the file that begins with `key`. Returns the rest of that line, without
-// the blanks after `key`.
+// the blanks and colons after `key`.
 std::string value_in(const std::string& file, std::string_view key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {

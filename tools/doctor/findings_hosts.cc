@@ -1,4 +1,5 @@
-// These are the findings about hosts that did not start, and about limits, memory and clocks.
+// These are the findings about hosts that did not start or were lost, and about ports, limits, memory and
+// clocks.
 #include <cmath>
 #include <functional>
 #include <map>

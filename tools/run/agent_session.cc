@@ -76,9 +76,9 @@ int AgentSession::run() {
   return exit_status_;
 }
 
-// Only signals that ask a process to end have an effect here. The parent of this process (for
-// example ssh) may end before the job, and its signals must not disturb the job. The launcher sends
-// signals for ranks over the link.
+// Only SIGTERM, SIGINT and SIGQUIT have an effect here. The parent of this process (for example
+// ssh) may end before the job, and its signals must not disturb the job. The launcher sends signals
+// for ranks over the link.
 void AgentSession::await_signals() {
   signals_.async_wait([this](const asio::error_code& error, int number) {
     if (error) return;

@@ -21,10 +21,10 @@ enum class Binding {
 using ProcessorSet = std::optional<cpu_set_t>;
 
 // Divides the processors that this process may use among the ranks of a host. Returns the set of
-// each local rank. `core` gives each rank its own core, in the order of the cores. `numa` deals the
-// nodes to the ranks in turn. Each processor counts as a core if the kernel describes no cores. All
-// processors count as one node if the kernel describes no nodes. Returns an error if there are
-// fewer cores than ranks.
+// each local rank. `core` gives each rank its own core, in the order of the cores, and returns an
+// error if there are fewer cores than ranks. `numa` deals the nodes to the ranks in turn. Each
+// processor counts as a core if the kernel describes no cores. All processors count as one node if
+// the kernel describes no nodes.
 Result<std::vector<ProcessorSet>> divide_processors(Binding binding, int local_ranks);
 
 // Divides the processors in `usable` in the same way. `root` is the folder that holds /sys, for tests.

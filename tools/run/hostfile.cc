@@ -164,7 +164,7 @@ class Listing {
   std::unordered_map<std::string, std::size_t> places_;  // the index of each name in `hosts_`
 };
 
-// Reads the values of -H as lines of a hostfile.
+// Reads the values of -H. Each value is a list of hosts, separated by commas.
 Result<std::vector<ListedHost>> read_values(const std::vector<std::string>& values) {
   Listing listing;
   for (const std::string& value : values) {

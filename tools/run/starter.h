@@ -27,7 +27,7 @@ class StarterEvents {
   // Called when the agent has printed its secret, 64 hexadecimal digits. The secret of a later try
   // replaces the earlier one.
   virtual void on_secret(std::string_view secret) = 0;
-  // Called when it is certain that no agent will start. `text` says why, and contains the last
+  // Called when it is certain that no agent will start. `text` says why, and may contain the last
   // lines of the command. This function is called at most once, and never after `stop`.
   virtual void on_failure(const std::string& text) = 0;
   // Called for each line that the agent or its start command writes to stderr after `came_up`. The
@@ -75,8 +75,8 @@ class Starter final {
   // Returns whether a command runs.
   bool runs() const { return pid_ > 0; }
   // Returns a text for the user that says why the host is not ready. The text says one of three
-  // things: that ssh is running, what the last failure was and how many tries there were, or that
-  // the agent has not called back.
+  // things: that the command is running, what the last failure was and how many tries there were,
+  // or that the agent has not called back.
   std::string state() const;
 
  private:

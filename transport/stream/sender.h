@@ -19,10 +19,10 @@ namespace tutti {
 
 // A `StreamSender` is the sending half of a StreamChannel: it decides which frame is sent next.
 //
-// Control frames go first. Announcements (eager messages, requests) follow in the order of `push`,
-// as far as credit and the limit of unanswered requests permit. Fragments of large messages come
-// last, one of each message in turn. One fragment is also sent after a number of announcements in a
-// row, so that small messages cannot starve large ones.
+// Aborts go first, and then control frames. Announcements (eager messages, requests) follow in the
+// order of `push`, as far as credit and the limit of unanswered requests permit. Fragments of large
+// messages come next, one of each message in turn. One fragment is also sent after a number of
+// announcements in a row, so that small messages cannot starve large ones. A goodbye comes last.
 class StreamSender {
  public:
   StreamSender(const StreamLimits& limits, ChannelCounters& counters)
@@ -57,8 +57,8 @@ class StreamSender {
 
   // Lets this sender register memory for a message that the peer has granted memory for.
   void write_remotely(RemoteMemory& remote) { remote_ = &remote; }
-  // Moves all queued operations to another channel. It must not be called after `next_frame` has returned a
-  // frame.
+  // Moves all queued operations and aborts to another channel. It must not be called after `next_frame` has
+  // returned a frame.
   void hand_over(Channel& to);
 
   bool urgent() const { return control_first_ != control_.size() || !aborts_.empty() || credit_is_due(); }

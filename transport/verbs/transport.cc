@@ -48,7 +48,7 @@ Status Transport::open_ports() {
     functions = *loaded;
   }
   // `ibv_fork_init` must come before any memory is registered. Without it, a fork takes pages away from the
-  // cards on kernels before 5.12. On later kernels it does nothing.
+  // cards on kernels before 5.12. On later kernels `ibv_fork_init` does nothing.
   if (const int error = functions->fork_init(); error != 0)
     log::info("verbs: a process that forks may lose data, since ibv_fork_init has failed: ",
               error_text(error));

@@ -34,7 +34,7 @@ struct Groups {
     return true;
   }
   int count = 1;   // a power of the radix
-  int least = 1;   // ranks in each group
+  int least = 1;   // ranks in each of the smaller groups
   int larger = 0;  // groups that have one rank more
 };
 

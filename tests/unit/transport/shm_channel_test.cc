@@ -223,7 +223,7 @@ struct BothWays {
     address.name = listener;
     return format(address);
   }
-  // Starts a rank. If `belief` is not empty, this rank believes that it is the shm address of the other rank.
+  // Starts a rank. If `belief` is not empty, this rank takes it for the shm address of the other rank.
   void start(int rank, const std::string& belief = {}) {
     const auto place = static_cast<std::size_t>(rank);
     MeshOptions options;
