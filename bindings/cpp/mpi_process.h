@@ -37,6 +37,7 @@ class MpiProcess {
   // - `timeout`: the other ranks have not called `begin` by the deadline.
   // - `aborted`: `interrupted` has returned true.
   // - `unsupported`: no library can be used.
+  // - `resource_exhausted`: no thread can be started, or no exit handler can be registered.
   // - `mismatch`: the library and the launcher belong to different MPIs.
   // - `invalid_argument`: MPI is finalized or has failed, this process is a forked child, MPI allows no call
   //   by this thread, or another thread is in such a sequence.

@@ -26,7 +26,8 @@ namespace tutti {
 // communicator. Any thread may call it, except where a comment says otherwise.
 class Offloading {
  public:
-  // Makes a communicator of the same members.
+  // Makes a private communicator of the same members, and returns the `HostCalls` that issue collectives over
+  // it.
   using FoundHostCalls = std::function<Result<std::unique_ptr<HostCalls>>(Deadline)>;
 
   Offloading(const Members& members, const World& world, FoundHostCalls found);

@@ -56,9 +56,9 @@ void OffloadedExecution::library_ended() {
   judge_library();
 }
 
-// Reports how the library's part has ended. A library that notices a mismatch knows only its own
-// parts of the calls, while the witness knows the calls themselves. So the library's mismatch is
-// reported only if the witness has not found one.
+// Reports how the library's part has ended. A library that notices a mismatch sees only what it
+// was given of each call, while the witness compares the whole calls. So the library's mismatch is reported
+// only if the witness has not found one.
 void OffloadedExecution::judge_library() {
   const Status& status = library_status_;
   const bool is_mismatch = status.code() == Code::mismatch;

@@ -128,8 +128,8 @@ LinkCost Pair::lead() {
     run(legs);
   });
   link.gap = (burst.seconds - 2 * link.alpha) / (burst_length - 1);
-  // This measurement exchanges single messages, as most collectives do. In a burst, a rank would wake up only
-  // once for all messages, and `busy` would be too low.
+  // This measurement exchanges single messages, as most collectives do. In a burst, a rank would handle
+  // several messages at once, and `busy` would be too low.
   const Span traded_small = best_of([&] {
     run({sending(small, trade_small)});
     run(trade(small));

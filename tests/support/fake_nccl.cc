@@ -130,7 +130,8 @@ void end(Comm comm) {
   if (device_works()) {
     delete comm;
   } else {
-    // A stream may still begin some work at this moment, so the communicator is never destroyed.
+    // A stream may have looked for the error just before it happened, and still begin some work. So the
+    // communicator is never destroyed.
     static std::mutex mutex;
     static auto& kept = *new std::vector<Comm>;
     const std::lock_guard lock(mutex);

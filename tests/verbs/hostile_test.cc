@@ -80,7 +80,7 @@ class VerbsTalker : public testing::Test {
     std::copy(answer.end.gid.begin(), answer.end.gid.end(), std::begin(mate.gid.raw));
     end_.connect(mate);
     for (std::uint64_t id = 0; id < 8; ++id) EXPECT_EQ(end_.post_receive(id, 1024), 0);
-    // The frame also tells rank 0 that packets have gone both ways.
+    // Rank 1 sends no note `go`. Its first frame tells rank 0 the same: packets have gone both ways.
     Recv recv(8, 1, collective(1));
     rank_.node().post(recv);
     say_frame(Send(8, collective(1), 1));

@@ -8,7 +8,8 @@
 
 namespace tutti::tools::doctor {
 
-// A `CardTest` is the part of one probe in the test of the RDMA devices of two hosts.
+// In a test of the RDMA devices of two hosts, a `CardTest` tells one of the two probes its rank, and where
+// the two meet.
 struct CardTest {
   int rank = 0;              // 0 or 1
   std::string address = {};  // a literal address of the host with rank 0

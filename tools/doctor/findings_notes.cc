@@ -13,8 +13,8 @@
 namespace tutti::tools::doctor {
 namespace {
 
-// A connection is compared with the others only if there are at least this many connections.
-constexpr std::size_t fewest_connections = 6;
+// The ways between hosts are compared with each other only if there are at least this many ways.
+constexpr std::size_t fewest_ways = 6;
 constexpr double slow_bandwidth = 1.0 / 4;
 constexpr double slow_round_trip = 5;
 // A round trip of at most this time never counts as slow.
@@ -55,7 +55,7 @@ std::vector<Way> ways_in_use(const Examined& examined) {
 
 void add_slow_ways(const Examined& examined, std::vector<Finding>& findings) {
   const std::vector<Way> ways = ways_in_use(examined);
-  if (ways.size() < fewest_connections) return;
+  if (ways.size() < fewest_ways) return;
   std::vector<double> bandwidths, round_trips;
   for (const Way& way : ways) {
     bandwidths.push_back(way.bandwidth);

@@ -31,7 +31,9 @@ using PrepareSocket = std::function<void(int socket, const SocketAddress& addres
 // `Listeners` are the listeners of one transport over TCP, and the endpoints that it publishes.
 class Listeners {
  public:
-  // Makes one listener per place, all for `port`. Errors are as for `listen_on` (socket.h).
+  // Makes one listener for each address in `places.bind`. They all pass the connections that they accept to
+  // `port`, which is the protocol's part of a listener, not a TCP port. Errors are as for `listen_on`
+  // (socket.h).
   Status open(EventLoop& loop, Port& port, const ListenPlaces& places, const ListenerOptions& options,
               const PrepareSocket& prepare = {});
   // Returns the endpoints at which peers reach the listeners.

@@ -22,9 +22,10 @@ using ConnectorEvents = meeting::ConnectorEvents<Link, Pipe>;
 // it, and then sends a packet over the queue pair. The peer must answer this packet. An attempt uses one pair
 // of ports, and one kind of address. If packets do not pass, the next attempt uses the next pair or kind.
 //
-// Only a peer that is awake can answer a packet. So if packets get no answer, a path is given up before
-// `Options::probe_timeout` only if the peer has answered over TCP `Options::most_checks` times. If a queue
-// pair fails, its path is given up at once. The destructor ends the attempts.
+// Only a peer that is awake can answer a packet. So silence alone ends a path only after
+// `Options::probe_timeout`. If the peer meanwhile answers over TCP `Options::most_checks` times, it is awake,
+// and the path is given up at once. If a queue pair fails, its path is given up, too. The destructor ends the
+// attempts.
 class Connector final : public meeting::DialerEvents, public LinkEvents, public PipeEvents, public Timer {
  public:
   Connector(Context& context, int peer, Address address, std::chrono::nanoseconds timeout,

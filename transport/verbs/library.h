@@ -18,8 +18,8 @@ struct Functions {
   decltype(&ibv_open_device) open_device;
   decltype(&ibv_close_device) close_device;
   decltype(&ibv_query_device) query_device;
-  // Fills in a whole `ibv_port_attr`, although the function's type names a structure that is never defined.
-  // The caller first sets the attributes to zero, since an old library fills in only the first part of them.
+  // Takes the address of an `ibv_port_attr`, although its type names a structure that is never defined. The
+  // caller first sets the attributes to zero, since an old library fills in only the first part of them.
   decltype(&ibv_query_port) query_port;
   decltype(&_ibv_query_gid_ex) query_gid_ex;
   decltype(&ibv_get_async_event) get_async_event;

@@ -32,10 +32,11 @@ struct Options : meeting::ListenPlaces {
   MessageLimits limits = {};
   // A process that connects must say who it is within this time.
   std::chrono::milliseconds handshake_timeout{5000};
-  // While no packet has come back over a kind of address, this rank sends another packet after each
-  // `probe_interval`, and asks the peer over TCP whether it is awake. The kind is given up once the peer has
-  // given `most_checks` answers, or after `probe_timeout` if the peer is too slow for that. If the peer has
-  // answered twice as often in total, no further kind is tried.
+  // A path is a pair of ports with one kind of address. While no packet has come back over a path, this rank
+  // sends another packet after each `probe_interval`, and asks the peer over TCP whether it is awake. The
+  // path is given up once the peer has given `most_checks` answers, or after `probe_timeout` if the peer is
+  // too slow for that. Once the peer has given 2 * `most_checks` answers over all paths, no further path is
+  // tried.
   std::chrono::milliseconds probe_interval{250};
   int most_checks = 6;
   std::chrono::milliseconds probe_timeout{15000};

@@ -5,8 +5,8 @@
 #include "collectives/schedule/topology.h"
 #include "tests/prove/schedule_checker.h"
 
-// This file tests counts beyond 32 bits. A schedule for billions of elements must equal the schedule for few
-// elements, with all offsets and counts multiplied by one factor.
+// This file tests counts beyond 32 bits. If all offsets and counts of a schedule for billions of
+// elements are divided by their common divisor, the result must be a correct schedule for few elements.
 namespace tutti::test {
 namespace {
 
