@@ -21,8 +21,9 @@ struct Library {
   std::string name;  // the name of the offload
   std::string here;  // names this rank and the offload in errors: "rank 3 (host b, pid 4711): nccl"
   int world_rank = 0;
-  // Returns an error of the offload as the communicator reports it. If `error` names no rank, the result
-  // blames this rank. If `error` names a rank, all ranks that report the error use the same words.
+  // Turns `error`, which the offload has returned, into the error that the communicator reports. If `error`
+  // names no rank, the result blames this rank. If `error` names a rank, all ranks that report the error use
+  // the same words.
   Status blamed(const std::string& what, const Status& error) const;
   std::unique_ptr<OffloadSession> session;
   std::atomic<bool> is_open{false};  // once it is true, `session` does not change

@@ -26,9 +26,9 @@ struct StoreServerOptions {
 
   std::size_t max_connections = 16384;
   // A stranger is a connection that has not made a valid request yet. The strangers from one address
-  // form two crowds: those that have begun the handshake, and the others. If there are more
-  // strangers than this, the server closes the oldest one of the largest crowd. Strangers get at
-  // most a quarter of the descriptors that this process may open. When all connections together use
+  // (for IPv6, one network of 64 bits) form two crowds: those that have begun the handshake, and the others.
+  // If there are more strangers than this, the server closes the oldest one of the largest crowd. Strangers
+  // get at most a quarter of the descriptors that this process may open. When all connections together use
   // three quarters of these descriptors, the server makes room for new ones. For each new
   // connection, it then closes a stranger that is at least a second old, or an idle client that
   // holds no keys and has sent nothing for a second. So a quarter stays free for new ranks.

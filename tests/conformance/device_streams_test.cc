@@ -145,8 +145,9 @@ struct FirstElement {
 
 class WaitingStream : public DeviceStreams {
  protected:
-  // Lets a stream of rank 0 wait for a call that rank 1 has not made yet. NCCL needs no query in the first
-  // round, and 5000 queries in the second, to put the call into its own stream.
+  // Lets a stream of rank 0 wait for a call that rank 1 has not made yet. In the first round, the fake
+  // NCCL puts the call into its own stream at once. In the second round, it does so only after tutti has
+  // asked it 5000 times whether the call is still in progress.
   static void run(const auto& stream);
 };
 

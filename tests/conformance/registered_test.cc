@@ -31,8 +31,8 @@ constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce, Kind::broadcast, K
 constexpr std::uint64_t count = 33'001;
 
 // `Parts` is an allocation with one half for input and the other half for output. Each half has
-// room for a block of every rank. The size of the allocation differs between ranks. Buffers begin
-// at different offsets, which are odd numbers of elements.
+// room for a block of every rank. The size of the allocation differs between ranks. On each
+// rank, the input begins at a different offset, which is an odd number of elements. The output follows.
 class Parts {
  public:
   Parts(Communicator& comm, std::size_t element)

@@ -87,8 +87,8 @@ class Channel final : public StreamChannel,
   bool writing_ = false;         // whether write_frames() is on the stack already
   bool waits_writable_ = false;  // the socket is full; the driver reports when it is writable
   int write_error_ = 0;
-  std::uint64_t counted_at_ = 0;  // Channels::polls when frames were last taken
-  unsigned in_a_row_ = 0;         // small messages in a row since `counted_at_`
+  std::uint64_t counted_at_ = 0;  // the value of `Channels::polls` when frames were last taken to be written
+  unsigned in_a_row_ = 0;         // small messages since `counted_at_`
   bool asked_ = false;  // whether the last frame that left since `counted_at_` asks for an acknowledgement
   bool coalescing_ = false;
   bool acknowledges_ = false;  // whether the last frame that arrived asks for an acknowledgement
