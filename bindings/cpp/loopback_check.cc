@@ -11,8 +11,8 @@
 namespace tutti {
 namespace {
 
-// Returns the address at which a rank listens for control connections if that address is loopback,
-// and otherwise an empty text. The rank's transports listen at the same address.
+// Returns the host that a rank advertises for its control connections if that host is loopback, and
+// otherwise an empty text. The rank's transports advertise this host, too.
 std::string loopback_address(const PeerInfo& rank) {
   const auto text = rank.addresses.find(liveness::address_name);
   if (text == rank.addresses.end()) return {};

@@ -10,8 +10,8 @@
 namespace tutti::cuda {
 
 // A `Word` is a number in pinned memory that only grows. Streams can wait until it has reached a value. A
-// stream can be told to wait for a value before the work that leads to this value has been put into any
-// stream. By contrast, a stream cannot wait for a CUDA event that has not been recorded yet.
+// stream can be told to wait for a value even if the work that leads to this value is not in any stream yet.
+// By contrast, a stream cannot wait for a CUDA event that has not been recorded yet.
 //
 // A stream may still wait for a `Word` that has been destroyed. So the memory of words is never freed. The
 // next `Word` in the same place continues to count from the last value, and so releases such a stream.

@@ -43,9 +43,9 @@ class Region {
 };
 
 // A `Memory` is the memory of this rank that is registered with the device for large messages. The device
-// reads it when this rank sends, and peers can write into parts of it. If the device has memory windows,
-// peers can write only into what a window permits. If it has none, they can write only into staging chunks,
-// and into memory that is registered for one receive. Any thread may call these functions.
+// reads it when this rank sends, and peers can write into parts of it. Peers can write
+// into staging chunks and into memory that is registered for one receive. If the device has memory windows,
+// peers can also write into what a window permits. Any thread may call these functions.
 class Memory final : public RemoteMemory, public std::enable_shared_from_this<Memory> {
  public:
   // `add_briefly` registers memory of at least `register_from` bytes.

@@ -42,8 +42,9 @@ TEST(FlatSchedule, HasTheStepsOfItsSchedule) {
   }
 }
 
-// Each operation runs three times. The second and third calls repeat the first call. So a rank may
-// postpone the comparison of these calls with another rank's calls.
+// Each operation runs three times. The second and third calls repeat the first. A rank that repeats its
+// previous call may check later whether the other ranks made the same call, so the test covers that case,
+// too.
 TEST(FlatSchedule, DoesWhatItsScheduleDoes) {
   constexpr Kind kinds[] = {Kind::all_reduce,     Kind::reduce,     Kind::broadcast, Kind::all_gather,
                             Kind::reduce_scatter, Kind::all_to_all, Kind::gather,    Kind::scatter,
