@@ -52,8 +52,8 @@ struct HostFacts {
   // True if the host has the folder in which a job would start its ranks.
   bool has_folder = true;
   std::vector<RdmaPort> rdma = {};
-  // What ranks would use of the RDMA devices, such as "mlx5_0 port 1, RoCEv2, IPv4 10.7.0.1". If it is empty,
-  // `no_cards` says why ranks would use none.
+  // The ports of RDMA devices that ranks would use, such as "mlx5_0 port 1, RoCEv2, IPv4 10.7.0.1". If
+  // `cards` is empty, `no_cards` says why ranks would use none.
   std::string cards = {};
   std::string no_cards = {};
   std::vector<std::string> gpus = {};  // their models

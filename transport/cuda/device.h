@@ -92,7 +92,8 @@ class Stream {
 Result<Context> context_of(const Api& api, StreamHandle stream);
 // Returns ok if the stream is not being captured into a graph, and otherwise `unsupported`. For the default
 // stream, the result is also `unsupported` if another stream is being captured. The capture remains valid.
-// Returns `invalid_argument` if there is no such stream. The stream's device must be `Current`.
+// Returns `invalid_argument` if there is no such stream. A device must be `Current`. A handle
+// of the default stream means the default stream of that device.
 //
 // tutti cannot follow a captured stream. If a stream of tutti waited for an event of a captured stream,
 // tutti's stream would be captured, too, and its events could not be queried.
