@@ -18,6 +18,11 @@ Work issue(Group& group, const Call& call, const CallOptions& options) {
   return work;
 }
 
+// Return a copy of a buffer, made member by member. The caller has just written the members, one by one. A
+// copy of two members at once would have to wait until both writes have reached the cache.
+Buffer copy(const Buffer& from) { return {from.data, from.count, from.type, from.memory}; }
+ConstBuffer copy(const ConstBuffer& from) { return {from.data, from.count, from.type, from.memory}; }
+
 // Returns this rank's block of a buffer that holds one block of every rank.
 Buffer own_block(const Buffer& all, const Group& group) {
   const std::size_t count = all.count / static_cast<std::size_t>(group.size());
@@ -47,50 +52,55 @@ int Communicator::descriptor() const { return group().world().engine->driver.des
 bool Communicator::progress() { return group().world().engine->driver.progress(); }
 
 Work Communicator::all_reduce(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_reduce, .in = in_out, .out = in_out, .op = &op},
+  return issue(group(), {.kind = CollectiveKind::all_reduce, .in = in_out, .out = copy(in_out), .op = &op},
                options);
 }
 
 Work Communicator::all_reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                               const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_reduce, .in = in, .out = out, .op = &op}, options);
+  return issue(group(), {.kind = CollectiveKind::all_reduce, .in = copy(in), .out = copy(out), .op = &op},
+               options);
 }
 
 Work Communicator::reduce(const Buffer& in_out, const ReduceOp& op, int root, const CallOptions& options) {
   return issue(group(),
-               {.kind = CollectiveKind::reduce, .in = in_out, .out = in_out, .op = &op, .root = root},
+               {.kind = CollectiveKind::reduce, .in = in_out, .out = copy(in_out), .op = &op, .root = root},
                options);
 }
 
 Work Communicator::reduce(const ConstBuffer& in, const Buffer& out, const ReduceOp& op, int root,
                           const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::reduce, .in = in, .out = out, .op = &op, .root = root},
+  return issue(group(),
+               {.kind = CollectiveKind::reduce, .in = copy(in), .out = copy(out), .op = &op, .root = root},
                options);
 }
 
 Work Communicator::broadcast(const Buffer& in_out, int root, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::broadcast, .in = in_out, .out = in_out, .root = root},
+  return issue(group(), {.kind = CollectiveKind::broadcast, .in = in_out, .out = copy(in_out), .root = root},
                options);
 }
 
 Work Communicator::all_gather(const ConstBuffer& in, const Buffer& out, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_gather, .in = in, .out = out}, options);
+  return issue(group(), {.kind = CollectiveKind::all_gather, .in = copy(in), .out = copy(out)}, options);
 }
 
 Work Communicator::all_gather(const Buffer& in_out, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_gather, .in = own_block(in_out, group()), .out = in_out},
+  return issue(group(),
+               {.kind = CollectiveKind::all_gather, .in = own_block(in_out, group()), .out = copy(in_out)},
                options);
 }
 
 Work Communicator::all_gather_v(const ConstBuffer& in, const Buffer& out,
                                 std::span<const std::uint64_t> counts, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_gather_v, .in = in, .out = out, .out_counts = counts},
+  return issue(group(),
+               {.kind = CollectiveKind::all_gather_v, .in = copy(in), .out = copy(out), .out_counts = counts},
                options);
 }
 
 Work Communicator::reduce_scatter(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                                   const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::reduce_scatter, .in = in, .out = out, .op = &op}, options);
+  return issue(group(), {.kind = CollectiveKind::reduce_scatter, .in = copy(in), .out = copy(out), .op = &op},
+               options);
 }
 
 Work Communicator::reduce_scatter(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
@@ -103,18 +113,21 @@ Work Communicator::reduce_scatter(const Buffer& in_out, const ReduceOp& op, cons
 Work Communicator::reduce_scatter_v(const ConstBuffer& in, const Buffer& out,
                                     std::span<const std::uint64_t> counts, const ReduceOp& op,
                                     const CallOptions& options) {
-  return issue(
-      group(),
-      {.kind = CollectiveKind::reduce_scatter_v, .in = in, .out = out, .op = &op, .in_counts = counts},
-      options);
+  return issue(group(),
+               {.kind = CollectiveKind::reduce_scatter_v,
+                .in = copy(in),
+                .out = copy(out),
+                .op = &op,
+                .in_counts = counts},
+               options);
 }
 
 Work Communicator::all_to_all(const ConstBuffer& in, const Buffer& out, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_to_all, .in = in, .out = out}, options);
+  return issue(group(), {.kind = CollectiveKind::all_to_all, .in = copy(in), .out = copy(out)}, options);
 }
 
 Work Communicator::all_to_all(const Buffer& in_out, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::all_to_all, .in = in_out, .out = in_out}, options);
+  return issue(group(), {.kind = CollectiveKind::all_to_all, .in = in_out, .out = copy(in_out)}, options);
 }
 
 Work Communicator::all_to_all_v(const ConstBuffer& in, std::span<const std::uint64_t> in_counts,
@@ -122,51 +135,64 @@ Work Communicator::all_to_all_v(const ConstBuffer& in, std::span<const std::uint
                                 const CallOptions& options) {
   return issue(group(),
                {.kind = CollectiveKind::all_to_all_v,
-                .in = in,
-                .out = out,
+                .in = copy(in),
+                .out = copy(out),
                 .in_counts = in_counts,
                 .out_counts = out_counts},
                options);
 }
 
 Work Communicator::gather(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::gather, .in = in, .out = out, .root = root}, options);
+  return issue(group(), {.kind = CollectiveKind::gather, .in = copy(in), .out = copy(out), .root = root},
+               options);
 }
 
 Work Communicator::gather_v(const ConstBuffer& in, const Buffer& out, std::span<const std::uint64_t> counts,
                             int root, const CallOptions& options) {
   return issue(group(),
-               {.kind = CollectiveKind::gather_v, .in = in, .out = out, .root = root, .out_counts = counts},
+               {.kind = CollectiveKind::gather_v,
+                .in = copy(in),
+                .out = copy(out),
+                .root = root,
+                .out_counts = counts},
                options);
 }
 
 Work Communicator::scatter(const ConstBuffer& in, const Buffer& out, int root, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::scatter, .in = in, .out = out, .root = root}, options);
+  return issue(group(), {.kind = CollectiveKind::scatter, .in = copy(in), .out = copy(out), .root = root},
+               options);
 }
 
 Work Communicator::scatter_v(const ConstBuffer& in, std::span<const std::uint64_t> counts, const Buffer& out,
                              int root, const CallOptions& options) {
   return issue(group(),
-               {.kind = CollectiveKind::scatter_v, .in = in, .out = out, .root = root, .in_counts = counts},
+               {.kind = CollectiveKind::scatter_v,
+                .in = copy(in),
+                .out = copy(out),
+                .root = root,
+                .in_counts = counts},
                options);
 }
 
 Work Communicator::scan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::scan, .in = in_out, .out = in_out, .op = &op}, options);
+  return issue(group(), {.kind = CollectiveKind::scan, .in = in_out, .out = copy(in_out), .op = &op},
+               options);
 }
 
 Work Communicator::scan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                         const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::scan, .in = in, .out = out, .op = &op}, options);
+  return issue(group(), {.kind = CollectiveKind::scan, .in = copy(in), .out = copy(out), .op = &op}, options);
 }
 
 Work Communicator::exscan(const Buffer& in_out, const ReduceOp& op, const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::exscan, .in = in_out, .out = in_out, .op = &op}, options);
+  return issue(group(), {.kind = CollectiveKind::exscan, .in = in_out, .out = copy(in_out), .op = &op},
+               options);
 }
 
 Work Communicator::exscan(const ConstBuffer& in, const Buffer& out, const ReduceOp& op,
                           const CallOptions& options) {
-  return issue(group(), {.kind = CollectiveKind::exscan, .in = in, .out = out, .op = &op}, options);
+  return issue(group(), {.kind = CollectiveKind::exscan, .in = copy(in), .out = copy(out), .op = &op},
+               options);
 }
 
 Work Communicator::barrier(const CallOptions& options) {
