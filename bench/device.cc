@@ -1,5 +1,5 @@
 // Measures all_reduces on the memory of CUDA devices. Each rank of a job runs this program: `device
-// LIBRARY [LARGEST]`. LIBRARY is one of these:
+// [LIBRARY [LARGEST]]`. LIBRARY is one of these, by default `nccl`:
 // - nccl: compares tutti over NCCL with NCCL itself, called directly.
 // - staged: compares a staged call with its parts, which are an all_reduce on host memory and copies between
 //   the host and the device. TUTTI_TRANSPORTS must not name nccl.

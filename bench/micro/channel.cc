@@ -1,5 +1,5 @@
-// Measures round trips between two threads over each transport. Each thread has its own driver and
-// mesh.
+// Measures round trips between two threads over inproc, shm and tcp. Each thread has its own driver
+// and mesh.
 #include <memory>
 #include <thread>
 #include <vector>

@@ -111,9 +111,11 @@ Result<Entry> Entrance::claim(const std::string& key, Conflict conflict) {
   }
 }
 
-// Finds out whether the holder of a key may belong to a meeting that has ended. When a meeting has ended, its
-// table is deleted last. So if there is no table, the caller reads the key again. If the key still has the
-// same holder, the holder belongs to this meeting.
+// Finds out whether the holder of a key may belong to an earlier meeting. Returns `stale` if there is a
+// table: this rank has not arrived yet, so the table belongs to an earlier meeting, and the holder may as
+// well. Returns the failure if one was published instead of a table. Returns `entered` if there is no table.
+// An earlier meeting deletes its table last, so by then all of its keys are gone. The caller reads the key
+// again. If the key still has the same holder, the holder belongs to this meeting.
 Result<Entry> Entrance::look_for_table() {
   const Result<std::string> table = meeting_.current_table(meeting_.deadline);
   if (!table.ok()) return table.status();

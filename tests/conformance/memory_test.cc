@@ -1,4 +1,4 @@
-// Tests calls on device memory if no offload library supports such memory (docs/seams/memory.md).
+// Tests how calls on device memory end when no offload library supports such memory (docs/seams/memory.md).
 // Most device buffers are at addresses that no process can access, so a test crashes if the library reads or
 // writes them.
 

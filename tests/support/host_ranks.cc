@@ -1,6 +1,6 @@
-// This is a program for the ranks of a test with several hosts. It checks collectives with every algorithm
-// that is made for several hosts. Then it prints how many bytes an all_reduce sends through this host's
-// network card.
+// This is a program for the ranks of a test with several hosts. It checks six collectives with the
+// algorithms `two_level` and `leaders`, which are made for several hosts. Then it prints how many bytes an
+// all_reduce sends through this host's network card.
 #include <array>
 #include <cstdint>
 #include <cstdio>

@@ -140,7 +140,7 @@ def main():
     worlds = [int(word) for word in options.ranks.split(",")]
     for ranks in worlds:
         report(ranks, launch(ranks, list(sizes(options.largest)), options.rounds, budget))
-    # A single rank waits for no other rank, so its run measures only torch and the binding.
+    # A single rank waits for no other rank, so its difference measures only torch and the binding.
     for ranks in [1, *worlds]:
         report_added(options.program, ranks, options.rounds)
 

@@ -22,7 +22,7 @@ class Channel final : public StreamChannel {
   // If `pending` is set, receives all frames that have arrived, and sends waiting frames as long as there is
   // room. Otherwise only checks whether the connect deadline has passed.
   void pump(bool pending);
-  // Returns the time by which the peer must accept the pipe, or never if there is no such pipe.
+  // Returns the time by which the peer must accept the pipe, or never if no pipe waits for that.
   Deadline connect_deadline() const;
 
  protected:

@@ -19,9 +19,9 @@ namespace tutti::verbs {
 // longer access the memory.
 class Region {
  public:
-  // Fails with `unsupported` if the process cannot read and write the memory itself, as with memory of a GPU.
-  // Otherwise fails with `resource_exhausted`. If the limit of locked memory is the likely cause, the message
-  // names that limit.
+  // If the process cannot read and write the memory itself, as with memory of a GPU, fails with
+  // `unsupported`. Every other failure is `resource_exhausted`. If the limit of locked memory is the likely
+  // cause, the message names that limit.
   static Result<std::unique_ptr<Region>> add(SharedDomain domain, std::span<std::byte> memory, int access);
   ~Region();
   Region(const Region&) = delete;
@@ -43,9 +43,10 @@ class Region {
 };
 
 // A `Memory` is the memory of this rank that is registered with the device for large messages. The device
-// reads it when this rank sends, and peers can write into parts of it. Peers can write
-// into staging chunks and into memory that is registered for one receive. If the device has memory windows,
-// peers can also write into what a window permits. Any thread may call these functions.
+// reads it when this rank sends, and peers can write into parts of it. If the device has memory windows,
+// peers write only into what a window permits. Otherwise they write into staging chunks and into memory that
+// is registered for one receive. Memory from `add_writable` needs no window in either case. Any thread may
+// call these functions.
 class Memory final : public RemoteMemory, public std::enable_shared_from_this<Memory> {
  public:
   // `add_briefly` registers memory of at least `register_from` bytes.

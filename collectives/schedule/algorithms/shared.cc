@@ -12,7 +12,8 @@
 // output is written to main memory only once.
 //
 // The costs below are for p ranks and vectors of n elements. If the buffers have a block for each rank, n is
-// the length of a block. "Two signals deep" means that the last rank waits for a chain of two signals.
+// the length of a block. A rank's copy of its own block from its input to its output is not counted. "Two
+// signals deep" means that the last rank waits for a chain of two signals.
 //
 // All reductions combine in rank order, so operations need not commute. All ranks get the same
 // bits. Either one rank computes a result and the others copy it, or all ranks compute it in the

@@ -15,8 +15,8 @@ namespace tutti {
 // could choose keys that make a hash table slow.
 class KeyTable {
  public:
-  // `max_bytes` bounds the total size of all keys and values. A change that exceeds it fails with
-  // `resource_exhausted`.
+  // `max_bytes` bounds the total size of all keys and values, plus `entry_overhead` bytes for each entry. A
+  // change that exceeds it fails with `resource_exhausted`.
   explicit KeyTable(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   Status set(std::string_view key, std::string_view value);
