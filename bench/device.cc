@@ -5,8 +5,8 @@
 //   the host and the device. TUTTI_TRANSPORTS must not name nccl.
 //
 // LARGEST is the largest size in bytes. The methods take turns in each round. Rank 0 prints a line of JSON
-// for each comparison, with the microseconds per call of each method, by round. tests/gpu/run.py evaluates
-// them.
+// for each comparison, with the microseconds per call of each method, by round. With nccl, it also prints a
+// line with NCCL's version. tests/gpu/run.py evaluates them.
 #include <algorithm>
 #include <array>
 #include <bit>

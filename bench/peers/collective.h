@@ -6,7 +6,7 @@
 
 namespace tutti::perf {
 
-// `Collective` lists the operations that are measured for every peer. `pingpong` is for two ranks.
+// `Collective` lists the operations that are measured. `pingpong` is for two ranks.
 enum class Collective {
   barrier,
   broadcast,

@@ -9,9 +9,9 @@
 
 #include "control/plane.h"
 
-// A control connection carries a hello, its answer, and then frames. All are little-endian with fixed
-// headers. Every field is checked before it is used, and memory is allocated only for bytes that have
-// arrived.
+// A control connection carries a hello, its answer, and then frames. All are little-endian, and frames
+// have a fixed header. Every field is checked before it is used, and memory is allocated only for bytes that
+// have arrived.
 namespace tutti::liveness {
 
 inline constexpr std::uint8_t protocol_version = 1;

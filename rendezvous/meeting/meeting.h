@@ -49,7 +49,8 @@ class Meeting {
   // Waits for a key of the store until the deadline `waiting`, and returns its value. Fails with `timeout` if
   // the key does not appear, and with `aborted` if this rank is interrupted.
   Result<std::string> await_key(const std::string& key);
-  // Logs, at growing intervals, which ranks this rank waits for. Called between the requests of a long wait.
+  // Logs, at growing intervals, which ranks this rank waits for. Call this between the requests of a long
+  // wait.
   void speak_of_wait();
   // Returns the time limit of a request that does not wait for a key. A healthy store answers such a request
   // at once.
@@ -66,7 +67,9 @@ class Meeting {
   const Deadline waiting;
   Phase phase = Phase::outside;
   bool failure_stands = false;  // the store has a failure in place of the table, or under `done`
-  std::string server;           // describes rank 0 if it serves the store and the table is not there yet
+  // This describes rank 0, if rank 0 serves the store and there was no table when this rank came. Otherwise
+  // it is empty.
+  std::string server;
 
  private:
   bool interrupted_ = false;

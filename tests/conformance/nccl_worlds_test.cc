@@ -72,7 +72,8 @@ TEST_F(NcclWorlds, GoOnWhenAnotherWorldIsGivenUp) {
   });
 }
 
-// The threads of one world launch the groups of the other world.
+// The calls alternate between the two worlds. So a thread that has launched a group of one world often goes
+// on to launch the next group, which belongs to the other world.
 TEST_F(NcclWorlds, MakeManyCallsAndOneOfThemIsGivenUp) {
   constexpr int calls = 300;
   for (const bool gives_up : {false, true}) {

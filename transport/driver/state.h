@@ -61,7 +61,7 @@ struct Driver::State {
   bool pollables_removed = false;
   SpinPolicy spin;
   SpinPolicy yield;
-  bool crowded = false;  // whether other threads wanted this processor while this thread waited
+  bool crowded = false;  // whether, while the driving thread waited, other threads wanted its processor
   bool armed = false;
   // This is true if a pollable waited for a change in shared memory (`Driver::expects_memory`) when
   // the driver last had nothing to do.

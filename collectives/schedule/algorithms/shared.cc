@@ -89,7 +89,8 @@ class Deal {
 // This is a reduce-scatter of slices, then an all-gather of the results. Each rank combines one slice of
 // every round, and the other ranks read the result from its window. Lane j of a rank's window holds that
 // rank's operand for the slice of rank j. The rank's own lane holds its result. Cost: two signals deep, 3
-// (p-1)/p n copied or combined.
+// (p-1)/p n copied or combined. In an all_reduce, each rank also copies its result (n/p) from its window to
+// its output, which is not counted.
 //
 // If `root` is not negative, only that rank gets the result. It combines its slice of each round straight
 // into its output.
@@ -326,8 +327,8 @@ bool windows(const Problem& problem) {
   return problem.window_bytes >= static_cast<std::uint64_t>(problem.size) * 4 * 64 && !problem.registered;
 }
 
-// Returns the cost of an algorithm that is `signals` deep and moves `passes` times n bytes through the
-// processor.
+// Returns the cost of an algorithm that is `signals` deep and moves the bytes of a vector of n
+// elements `passes` times through the processor.
 double cost(const Problem& problem, const CostModel& model, double signals, double passes) {
   return signals * model.signal + Terms(problem, {}, model).gamma(passes * Terms(problem, {}, model).bytes());
 }
