@@ -37,7 +37,7 @@ def _identity(path):
 
 def _set_autogroup(value):
     """Sets whether Linux schedules each session as a unit ("1" or "0"), and returns the earlier setting.
-    Returns None if the setting is unknown or cannot be changed."""
+    Returns None if the setting does not exist or cannot be changed."""
     try:
         before = AUTOGROUP.read_text().strip()
         AUTOGROUP.write_text(value)

@@ -1,5 +1,5 @@
 // Runs a given number of all_reduces of 8 bytes and nothing else. instructions.py counts their instructions.
-//   perf_instructions OPERATIONS
+//   instructions [OPERATIONS]   (1 by default)
 #include <array>
 #include <cstdlib>
 

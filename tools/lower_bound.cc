@@ -11,9 +11,9 @@
 namespace tutti::tools {
 namespace {
 
-// Returns the least time in which one rank's data can reach `ranks` ranks. The time advances in
-// steps of `link.gap`. The latency alpha is rounded down to whole steps, so that the result is
-// still a lower bound.
+// Returns the least time in which one rank's data can reach `ranks` ranks. Time is counted in
+// steps of `link.gap`, and the latency alpha is rounded down to whole steps. If alpha is shorter than a gap,
+// the delay is one step, and a step lasts only alpha. So the result is a lower bound in both cases.
 double latency_bound(int ranks, const LinkCost& link) {
   const double step = link.gap;
   if (step <= 0) return link.alpha;

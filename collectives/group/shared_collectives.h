@@ -35,8 +35,8 @@ class SharedCollectives {
   void listen() {
     if (executor_ != nullptr && executor_->board().unheard()) hear();
   }
-  // Called when this rank has seen the failure `why`. Returns the first cause of the communicator's failure,
-  // if it is known; otherwise returns `why`. To find the cause, this function reads the board: a failing rank
+  // Returns the first cause of the communicator's failure, if it is known. Otherwise returns `why`, the
+  // failure that this rank has seen. To find the cause, this function reads the board: a failing rank
   // writes its cause there before it leaves.
   Status first_cause(const Status& why);
   // Tells the other members of the failure, and drops the collectives in progress.

@@ -12,8 +12,8 @@
 namespace tutti {
 
 // A `PmiAnnouncer` announces the session through the launcher, by PMI-1. Rank 0 puts the text under
-// a key, all ranks pass a fence, and the others get the text. So all ranks must meet in the same
-// order if they meet more than once. The launcher keeps the text until the job ends.
+// several keys, in pieces. All ranks pass a fence, and then the others get the pieces. So all ranks must meet
+// in the same order if they meet more than once. The launcher keeps the text until the job ends.
 class PmiAnnouncer final : public Announcer {
  public:
   // The client must outlive the announcer.

@@ -25,9 +25,9 @@ namespace tutti {
 // A process must say goodbye to PMIx before it ends (PMIx_Finalize). Otherwise mpirun believes that the
 // process has crashed, and kills the job. Some launchers do not let a process come back after its goodbye. So
 // a process has one client, whose destructor says goodbye when the process exits. If the program uses MPI,
-// too, PMIx counts both users, and says goodbye only after both have said goodbye. After a failed call the
-// ranks cannot meet. The destructor then says no goodbye, so that mpirun ends the job. In a forked child the
-// destructor says no goodbye either.
+// too, PMIx counts both users, and says goodbye only after both have said goodbye. After a failed `begin`
+// or `put` the ranks cannot meet. The destructor then says no goodbye, so that mpirun ends the job. It also
+// says no goodbye while a call of PMIx has not returned, and in a forked child.
 //
 // Source: the PMIx standard, version 4.1, and OpenPMIx.
 class PmixClient {

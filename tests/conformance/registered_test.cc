@@ -352,7 +352,8 @@ TEST_P(Registered, OrdinaryMemoryToOtherCommunicators) {
   });
 }
 
-// Outputs of this size are written past the caches, both in registered memory and through windows.
+// Outputs of this size are written by stores that bypass the caches, both in registered memory and through
+// windows.
 TEST_P(Registered, MoreThanTheCachesHold) {
   const std::uint64_t large =
       (std::uint64_t{64} << 20) / sizeof(std::int32_t) / 2 / static_cast<std::uint64_t>(size()) + 1'001;

@@ -13,7 +13,7 @@ namespace tutti::tcp {
 // A tcp `Transport` connects ranks by TCP, on one host or several.
 class Transport final : public tutti::Transport, public meeting::Port, public Pollable {
  public:
-  // Only `create` makes transports.
+  // Only `create` (transport/tcp/factory.h) makes transports.
   explicit Transport(const Options& options) : context_(options) {}
   ~Transport() override;
   // Starts to listen on every address in `Options::bind`.

@@ -10,7 +10,8 @@ namespace tutti {
 // that part, and a child of the range's head. Subtrees are contiguous for every root. So data in
 // rank order needs no rotation, and operands are combined in rank order. If the root is rank 0 and
 // the number of ranks is a power of k, this is the usual binomial or k-nomial tree. For p ranks, the
-// depth is ceil(log_k p).
+// depth is at most ceil(log_k p). It can be less, since a rank may be the head of several ranges, one
+// inside the other.
 struct TreeNode {
   struct Child {
     int rank;
@@ -28,7 +29,7 @@ struct TreeNode {
 
 TreeNode range_tree(int rank, int size, int root, int radix);
 
-// Returns the depth of such a tree: the smallest d with radix^d >= size.
+// Returns a bound on the depth of such a tree: the smallest d with radix^d >= size.
 int tree_depth(int size, int radix);
 
 }  // namespace tutti

@@ -20,8 +20,8 @@ using wire::StoreResponse;
 // Each connection may have a will, so the size of a will is limited.
 constexpr std::size_t most_will_bytes = 4096;
 
-// Counts the keys without making an object for each, since the objects of a frame full of empty keys would
-// take many times the frame's size in memory.
+// Returns whether a request has too many keys or is malformed. The keys are counted without making an object
+// for each, since the objects of a frame full of empty keys would take many times the frame's size in memory.
 bool has_too_many_keys(const std::string& text) {
   google::protobuf::io::CodedInputStream input(reinterpret_cast<const std::uint8_t*>(text.data()),
                                                static_cast<int>(text.size()));

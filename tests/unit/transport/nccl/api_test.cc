@@ -1,4 +1,5 @@
-// Compares tutti's declarations of NCCL with NCCL's header. Loads the real library if there is one.
+// Compares tutti's declarations of NCCL with NCCL's header. Also loads the real library, if
+// TUTTI_TEST_NCCL_LIBRARY names its file.
 
 #include "transport/nccl/api.h"
 
