@@ -25,8 +25,8 @@ struct Flight {
   std::vector<WorkHandle> handles;  // the operation has ended when the works of all handles have ended
   std::vector<at::Tensor> memory;   // other tensors that must live until the operation has ended
   std::function<void()> epilogue;   // copies results to their places; on a device, in the current stream
-  // These works are combined into this work. A wait for this work waits for all of its parts. The
-  // parts are settled before this work. Each part has its own handles.
+  // If the operation combines several works, these are its parts. A wait for the operation waits for all
+  // parts, and the parts are settled before it. Each part has its own handles.
   std::vector<c10::intrusive_ptr<c10d::Work>> parts = {};
   // The CUDA device of the tensors. It is empty for host memory, and if the operation does not
   // follow a stream.

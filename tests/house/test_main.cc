@@ -21,7 +21,7 @@ std::string one_line(const char* text) {
 }
 
 // `Summary` records the skipped tests and the reasons, since ctest does not show the output of a
-// suite that passed. It appends to a file that `./dev test` prints at the end. Each process adds a
+// suite that passed. It appends to a file that `./dev test` summarizes at the end. Each process adds a
 // line `ran N passed N failed N skipped N`, and a line for each skip.
 class Summary : public testing::EmptyTestEventListener {
  public:

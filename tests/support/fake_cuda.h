@@ -20,7 +20,7 @@ struct FakeCudaCounts {
   std::size_t pinned_bytes;
   std::size_t device_bytes;
   int copies;  // copies that have been made; a requested copy does not count yet
-  // Calls in which the calling thread waited for a device, or could have waited.
+  // This counts the calls in which the calling thread waited for a device, or could have waited.
   int host_synchronisations;
   int waiting_for_room;  // threads that are waiting for room in a stream
 };
@@ -68,7 +68,7 @@ tutti::cuda::Outcome cuLaunchHostFunc(tutti::cuda::StreamHandle stream, void (*f
 tutti::cuda::Outcome cuCtxGetDevice(tutti::cuda::Ordinal* device);
 tutti::cuda::Outcome cuPointerGetAttribute(void* value, int attribute, tutti::cuda::Address address);
 tutti::cuda::Outcome cuStreamBeginCapture_v2(tutti::cuda::StreamHandle stream, int mode);
-// Programs can only destroy this graph.
+// Sets *graph to a graph that cannot be launched, only destroyed.
 tutti::cuda::Outcome cuStreamEndCapture(tutti::cuda::StreamHandle stream, CUgraph_st** graph);
 tutti::cuda::Outcome cuGraphDestroy(CUgraph_st* graph);
 }

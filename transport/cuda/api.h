@@ -40,9 +40,11 @@ inline constexpr int attribute_capability_minor = 76;
 inline constexpr int attribute_memory_type = 2;
 inline constexpr int attribute_device_ordinal = 9;
 inline constexpr unsigned memory_type_device = 2;
-inline constexpr int bus_address_letters = 12;
 inline constexpr int capture_status_none = 0;
 inline constexpr int capture_mode_relaxed = 2;
+
+// The address of a device on the PCI bus has this many letters ("0000:01:00.0"), without the final NUL.
+inline constexpr int bus_address_letters = 12;
 
 // An `Api` holds the functions of the CUDA driver that tutti uses, each under its name without "cu".
 // CUDA 11.7 and later have all of them.

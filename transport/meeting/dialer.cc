@@ -81,8 +81,8 @@ void Dialer::prove() {
   }
 }
 
-// The peer may answer the connection's first message at any moment from now on, so this attempt may last
-// until the deadline of all attempts.
+// From now on, the peer may already use this connection. If this side gave up, the peer would keep a dead
+// connection. So this attempt may last until the deadline of all attempts.
 void Dialer::passed() {
   phase_ = Phase::passed;
   unwatch();
@@ -150,7 +150,7 @@ void Dialer::on_timer() {
 
 void Dialer::out_of_time() {
   const std::string last = last_error_ != 0 ? ", last: " + failure_text(last_error_) : ": nothing answered";
-  // `scarce` says whether the cause is a lack of descriptors or of local ports.
+  // `scarce` says whether the cause is a lack of descriptors, memory or local ports.
   const bool scarce = is_scarcity(last_error_) || last_error_ == EADDRNOTAVAIL;
   fail(
       scarce ? Code::resource_exhausted : Code::unreachable,

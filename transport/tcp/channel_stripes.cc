@@ -72,7 +72,8 @@ void Channel::attach_stripe(std::uint8_t number, Pipe pipe) {
   if (!watched.ok()) pipe_failed(watched);
 }
 
-// Reads the payloads that headers on the first connection have announced since the last call.
+// Reads, on every stripe, what has arrived of the announced payloads. Headers on the first connection may
+// just have announced payloads on a paused stripe, so this function also ends that pause.
 void Channel::read_stripes() {
   for (std::size_t i = 0; i < incoming_.size() && open_; ++i) {
     if (stripe_left(incoming_[i]->number()) == 0) continue;
