@@ -36,7 +36,7 @@ void declare(CLI::App& app, MachineOptions& options);
 // Returns the costs that tutti ships with. If `measure` is set, two ranks in this process measure
 // the costs instead. A cost that the user gives as an option replaces the shipped or measured cost.
 // If `job` is set, the ranks of this process's job measure all costs, and the other options have no
-// effect. Throws `Error` if measuring fails.
+// effect. Throws an exception if measuring fails.
 Machine machine_of(const MachineOptions& options);
 
 // Places `ranks` ranks on `hosts` hosts as evenly as possible. Each host has consecutive ranks. Returns null

@@ -78,7 +78,7 @@ bool Operation::wait(std::optional<double> timeout) {
           over = work_.wait_for(std::min<std::chrono::nanoseconds>(slice, deadline.remaining()));
         } catch (const Error&) {
           if (!work_.done()) throw;
-          over = true;  // the error is raised below, unless Ctrl-C caused it
+          over = true;  // the error is raised below, but an exception of a signal handler (Ctrl-C) goes first
         }
       }
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -129,8 +129,10 @@ void bind_work(nb::module_& module) {
            "Makes a CUDA stream, given by its address, wait until the library that carries out the operation "
            "has completed it. Returns at once. Raises UnsupportedError if no library carries out the "
            "operation.")
-      .def("done", &Operation::done, "Whether the operation has ended, successfully or not.")
-      .def("error", &Operation::error, "Why the operation failed; None while it runs and after success.")
+      .def("done", &Operation::done, "Returns whether the operation has ended, successfully or not.")
+      .def("error", &Operation::error,
+           "Returns the exception that says why the operation failed. Returns None while the operation runs, "
+           "and after it has succeeded.")
       .def("then", &Operation::then, nb::arg("callback"),
            "Calls callback(error) when the operation has ended, on the thread that notices the end. If the "
            "operation has already ended, calls it at once. The callback must be short and must not wait.")

@@ -46,7 +46,7 @@ class DebugServer {
 
 // A `DebugEndpoint` is a server in this process's network namespace. It may belong to any user.
 struct DebugEndpoint {
-  pid_t pid = 0;  // as the server sees it; if the server is in a container, this process may see another
+  pid_t pid = 0;  // as the server sees it; if the server is in a container, this process may see another pid
   std::string name;
 };
 std::vector<DebugEndpoint> debug_endpoints();

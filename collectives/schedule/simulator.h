@@ -18,8 +18,8 @@ struct Simulation {
 // Runs the schedules of all `problem.size` ranks on the model machine (see CostModel). Each rank has one port
 // to send and one to receive. A host has two more ports, for messages to and from other hosts. A port serves
 // messages in the order in which they come. A rank does one thing at a time (send, take in, combine, copy),
-// on one of its host's cores. If several hosts share a machine's cores (`CostModel::hosts_per_machine`),
-// hosts with consecutive numbers are on the same machine.
+// on one of its host's cores. Each group of `CostModel::hosts_per_machine` hosts with consecutive
+// numbers shares the cores of one machine.
 //
 // Each rank runs the collective `repetitions` times in a loop: it starts the next repetition as soon as it
 // has finished one. Messages and bytes are those of all repetitions together. `problem.rank` is ignored. For

@@ -66,7 +66,8 @@ class Tls {
   // Returns bytes that only the two ends of this connection know, once the handshake is done. If a process
   // between two ranks terminates TLS, the bytes of the two ranks differ (RFC 9266).
   const Digest& channel() const { return channel_; }
-  // Returns the reason why the last call failed.
+  // Returns in words why a call failed with EPROTO or with an error of the socket. The text means nothing
+  // after EAGAIN, and after the peer has ended the connection.
   const std::string& reason() const { return reason_; }
 
   // `read` and `write` return how many bytes they moved. They set `error` to zero, or to the reason why they
@@ -95,8 +96,8 @@ class Tls {
   Digest channel_{};
   std::string reason_;
   std::uint64_t written_ = 0;  // bytes since the keys were renewed
-  // This is the plaintext of the record that is being written. Small parts share a record.
   static constexpr std::size_t record_bytes = 16 * 1024;
+  // This is the plaintext of the record that is being written. Small parts share a record.
   std::array<std::byte, record_bytes> record_;
   std::size_t in_record_ = 0;
 };

@@ -10,8 +10,8 @@ DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 OBJECTS = [pytest.param(document, id=f"{path.name}:{document['kind']}")
            for path in sorted(DEPLOY.glob("*.yaml")) for document in yaml.safe_load_all(path.read_text())]
 
-# These objects may have any keys: labels, names of plugins and (in the schema of v1) kinds of
-# replicas.
+# The schemas allow any keys in these objects. The keys are labels, names of plugins, and kinds of
+# replicas (which only the schema of MPIJob v1 leaves open).
 FREE = {"labels", "selector", "plugins", "mpiReplicaSpecs"}
 
 

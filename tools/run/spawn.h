@@ -52,8 +52,8 @@ Descriptor process_descriptor(pid_t pid);
 std::string search_path_of(const Environment& environment);
 
 struct FoundProgram {
-  // The file that was found, even if it cannot be executed. If none was found, this is the program's name if
-  // that has a slash, and otherwise empty.
+  // The file that was found, even if it cannot be executed; empty if none was found. A program's name with a
+  // slash is not looked up, and is returned unchanged.
   std::string path;
   int problem = 0;  // 0, or the errno that says why the program cannot be started
 };

@@ -19,12 +19,13 @@ struct DialerOptions {
 };
 
 // A `Dialer` connects to one peer over TCP, and passes the guard. It tries one endpoint of the peer after the
-// other, round after round, until a connection has passed the guard or the time is up. The
-// destructor ends the attempts.
+// other, round after round, until a connection has passed the guard or the time is up. It gives up earlier if
+// the peer fails authentication or has other settings. The destructor ends the attempts.
 //
 // A peer listens before its address is known. So if it refuses connections, it has probably ended, and the
-// attempts stop after a few rounds. If descriptors or local ports run out, the attempts continue until the
-// deadline, since a later round may succeed.
+// attempts stop after a few rounds. They also stop after a few rounds if the network rejects every attempt.
+// If descriptors or local ports run out, the attempts continue until the deadline, since a later round may
+// succeed.
 class Dialer final : public DescriptorHandler, public Timer {
  public:
   Dialer(TransportContext& context, int peer, Endpoints endpoints, const DialerOptions& options,

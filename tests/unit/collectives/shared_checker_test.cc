@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// This file tests the checker of shared schedules. The checker must find each kind of mistake, and most
-// kinds whatever the order of the ranks' steps.
+// This file tests the checker of shared schedules. The checker must find each kind of mistake in at least
+// one order of the ranks' steps. It must find most kinds in every order.
 namespace tutti::test {
 namespace {
 

@@ -255,8 +255,8 @@ int passes_until_noticed(bool descriptors) {
   polled.memory = true;
   polled.descriptors = descriptors;
   constexpr int bytes = 200;
-  // This many passes lie between two bytes. The number is not a multiple of the number of passes between two
-  // checks of descriptors.
+  // This many passes lie between two bytes. The number has no divisor in common with the number of passes
+  // between two checks of descriptors. So bytes come at every possible distance from the next check.
   constexpr int pause = 21;
   int written_at = 0, most = 0;
   polled.on_poll = [&] {
