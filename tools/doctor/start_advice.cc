@@ -20,9 +20,12 @@ constexpr Advice advices[] = {
     {"called back",
      "let HOST connect to this machine: open the ports of TUTTI_PORT_RANGE in the firewall here, or name an "
      "address that HOST reaches by --call-back ADDRESS"},
+    {"ssh: not found",
+     "install an ssh client on this machine (apt-get install openssh-client), or name another way by --agent"},
     {"Permission denied", "ssh-copy-id HOST"},
     {"Host key verification failed",
-     "ssh-keyscan HOST >> ~/.ssh/known_hosts, once you have compared the key with HOST's own"},
+     "ssh-keyscan HOST >> ~/.ssh/known_hosts (with -p PORT if its sshd has another port than 22), once you "
+     "have compared the key with HOST's own"},
     {"Could not resolve hostname", "an entry for HOST in /etc/hosts, or its address in place of its name"},
     {"port in TUTTI_PORT_RANGE", "a wider TUTTI_PORT_RANGE"},
     {"(TUTTI_PORT_RANGE) is free", "a wider TUTTI_PORT_RANGE"},

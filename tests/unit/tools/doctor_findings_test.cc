@@ -251,6 +251,7 @@ TEST(DoctorAdvice, DependsOnWhatTheLauncherSays) {
       {"host b: /opt/tutti: error while loading shared libraries: libfoo.so.1", "ldd"},
       {"host b: the launcher cannot be called back: 10.0.0.9:1: Connection refused", "--call-back"},
       {"host b did not come up within 20s:\n  its agent has not called back", "TUTTI_PORT_RANGE"},
+      {"host b: ssh: not found in PATH or in the current folder", "install an ssh client on this machine"},
       {"host b: Permission denied (publickey)", "ssh-copy-id b"},
       {"host b: Host key verification failed.", "ssh-keyscan b"},
       {"ssh: Could not resolve hostname b: Name or service not known", "/etc/hosts"},
