@@ -136,6 +136,7 @@ class StreamReceiver {
   static bool is_exposed(const Incoming& message);
   void let_end(Incoming& message, const Status& why);
   void withdraw(Incoming& message);
+  bool grant_to_waiting();
   void end_exposed(Incoming& message);
   void end_grants(Incoming& message);
   const char* announce_on_stripe(Incoming& message, const FrameHeader& header);
@@ -165,6 +166,7 @@ class StreamReceiver {
   std::deque<Incoming> incoming_;  // the memory of all messages
   Incoming* free_incoming_ = nullptr;
   std::vector<Incoming*> large_;  // large messages, by their index in the sender's table
+  std::deque<Incoming*> waiting_;  // messages that wait for a staging chunk
   std::uint32_t unanswered_ = 0;
   std::uint64_t credit_held_ = 0;  // credit of eager messages that have not ended
 

@@ -57,17 +57,32 @@ bool StreamReceiver::permitted(std::uint32_t permit, const RemotePlace& place) {
   return message.state != State::claimed || grant_whole(message, place);
 }
 
+// Grants staging chunks for the beginning of a message. If all of them are in use, the message waits for one.
 bool StreamReceiver::grant_chunks(Incoming& message) {
   const std::uint64_t bytes = message.header.bytes;
   std::byte* chunk = staging_.take(*remote_, permits_);
-  if (chunk == nullptr) return sender_.control(FrameType::clear, message.id);
+  if (chunk == nullptr && !staging_.is_in_use()) return sender_.control(FrameType::clear, message.id);
   message.granted = Granted{};
+  if (chunk == nullptr) waiting_.push_back(&message);
   bool room = true;
   while (room && chunk != nullptr) {
     room = grant_chunk(message, chunk);
     const Granted& granted = *message.granted;
     const bool more = granted.bytes < bytes && granted.open < granted.chunks.size();
     chunk = more ? staging_.take(*remote_, permits_) : nullptr;
+  }
+  return room;
+}
+
+// Grants free chunks to messages that wait for one. Returns false if a control frame could not be queued.
+bool StreamReceiver::grant_to_waiting() {
+  bool room = true;
+  while (room && !waiting_.empty()) {
+    std::byte* const chunk = staging_.take(*remote_, permits_);
+    if (chunk == nullptr) break;
+    Incoming& message = *waiting_.front();
+    waiting_.pop_front();
+    room = grant_chunk(message, chunk);
   }
   return room;
 }
@@ -122,7 +137,7 @@ bool StreamReceiver::use_chunk(Incoming& message, std::uint64_t offset, std::uin
   if (message.op != nullptr) message.op->sink.consume(offset, {chunk, bytes});
   if (message.op != nullptr && granted.bytes < message.header.bytes) return grant_chunk(message, chunk);
   staging_.put(chunk);
-  return true;
+  return grant_to_waiting();
 }
 
 // Returns whether the peer may write into the memory of the message's receive.
@@ -165,3 +180,4 @@ void StreamReceiver::end_writes() {
 }
 
 }  // namespace tutti
+  std::erase(waiting_, &message);
