@@ -57,6 +57,7 @@ class Lane final : public PipeEvents {
   void on_packet(std::span<const std::byte> bytes) override { events_.on_packet(*this, bytes); }
   void on_room() override { events_.on_room(*this); }
   void on_written(OutgoingFrame& frame) override { events_.on_written(*this, frame); }
+  void on_piece(std::uint32_t) override {}  // a pipe that is one of several has no such event
   void on_permitted(std::uint32_t, const RemotePlace&) override {}  // a bundle uses no windows
   void on_revoked(std::uint32_t) override {}
   void on_pipe_broken(Code code, const std::string& why) override {
