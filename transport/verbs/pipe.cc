@@ -32,7 +32,7 @@ bool Pipe::post(ibv_send_wr& request, const Posted& posted) {
   request.wr_id = next_;
   posted_[next_ % depth_] = posted;
   ++unsignaled_;
-  if (posted.slot || posted.reading != nullptr || posted.revoked != nullptr || unsignaled_ >= signal_every) {
+  if (posted != Posted{} || unsignaled_ >= signal_every) {
     request.send_flags |= IBV_SEND_SIGNALED;
     unsignaled_ = 0;
   }
@@ -202,6 +202,9 @@ void Pipe::retire(std::uint64_t request) {
     if (ended.reading != nullptr) {
       --reading_;
       events_->on_written(*ended.reading);
+    } else if (ended.bound != nullptr) {
+      const Windows::Window& window = *ended.bound;
+      events_->on_permitted(window.permit, {.address = window.address, .key = window.raw->rkey});
     } else if (ended.revoked != nullptr) {
       revoked(*ended.revoked);
     }

@@ -103,7 +103,8 @@ class Pipe final : public QueueUser {
   }
   // Sends as much of the frame as there is room for.
   Outcome write(OutgoingFrame& frame);
-  // These two functions implement `Permits`.
+  // These two functions implement `Permits`. Any permit of a shared pipe is given later, since the peer may
+  // use it before the packets that are sent over this pipe arrive.
   Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
                          RemotePlace& place);
   bool revoke(std::uint32_t number);
@@ -114,6 +115,10 @@ class Pipe final : public QueueUser {
   // Returns `reading` once everything is posted. Then `on_written` is called when the payload is in the
   // peer's memory.
   Outcome write_payload(OutgoingFrame& frame);
+  // Returns whether a permit would get a window, at once or once another permit is over.
+  bool has_windows() {
+    return rail_.domain()->has_windows() && (windows_.free() != nullptr || !windows_.empty());
+  }
   // Sends these bytes as one packet. There must be at most `packet_bytes` of them. Returns false if there is
   // no room or no credit.
   bool send_again(std::span<const std::byte> bytes);
@@ -145,7 +150,9 @@ class Pipe final : public QueueUser {
   struct Posted {
     OutgoingFrame* reading = nullptr;    // the frame whose payload the device reads
     bool slot = false;                   // the request uses the oldest send slot that is in use
+    Windows::Window* bound = nullptr;    // the window that the request binds, if that must be reported
     Windows::Window* revoked = nullptr;  // the window that the request invalidates
+    bool operator==(const Posted&) const = default;
   };
 
   Pipe(Rail& rail, const Memory& memory, const PipeOptions& options, const Gid& gid, PipeEvents& events);
