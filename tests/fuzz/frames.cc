@@ -175,6 +175,11 @@ class Pipe final : public StreamChannel {
       payload = payload.subspan(taken);
     }
   }
+  // Reports a `written` frame without a frame, as a pipe does whose writes carry the message's id.
+  void announce(const FrameHeader& header) {
+    note(header);
+    static_cast<void>(piece_written(header.id));
+  }
   void feed_stripe(std::uint8_t stripe, std::span<const std::byte> payload) {
     while (!closed && !payload.empty() && stripe_left(stripe) > 0) {
       const std::size_t most = std::min(payload.size(), stripe_left(stripe));
@@ -315,6 +320,10 @@ class Session {
     header.message.tag = tag();
     if ((shape & 64) != 0) header.type = (shape & 128) != 0 ? FrameType::grant : FrameType::written;
     if (header.type == FrameType::grant) header.payload = 0;
+    if (header.type == FrameType::written && (shape & 1) != 0) {
+      pipe_.likely_written(header.id, header);
+      return pipe_.announce(header);
+    }
     if (header.type == FrameType::written && (shape & 32) == 0 && pipe_.likely_written(header.id, header)) {
       header.payload = 0;
     }

@@ -88,15 +88,15 @@ class VerbsTalker : public testing::Test {
     EXPECT_TRUE(recv.holds(1));
   }
 
-  // Sends a small message.
-  void say_frame(const Send& message) {
+  // Sends a small message, except its last `missing` bytes.
+  void say_frame(const Send& message, std::size_t missing = 0) {
     FrameHeader header;
     header.type = FrameType::eager;
     header.payload = static_cast<std::uint32_t>(message.memory.size());
     header.message = message.header;
     encode(header, std::span(end_.memory()).first<frame_header_bytes>());
     std::copy(message.memory.begin(), message.memory.end(), end_.memory().begin() + frame_header_bytes);
-    EXPECT_EQ(end_.post_send_with_immediate(1, frame_header_bytes + message.memory.size(), 0), 0);
+    EXPECT_EQ(end_.post_send_with_immediate(1, frame_header_bytes + message.memory.size() - missing, 0), 0);
   }
   // Does `harm` while rank 0 waits for another message, and returns how that message ends.
   Status status_after(const std::function<void()>& harm) {
@@ -135,10 +135,17 @@ TEST_F(VerbsTalker, WhoSendsAPacketWithoutCreditIsToBlame) {
   expect_protocol_error("a packet that tutti does not send", [&] { end_.post_send(2, 0); });
 }
 
-// A write with an immediate value uses up a receive, but leaves nothing in the receive's slot.
-TEST_F(VerbsTalker, WhoWritesInPlaceOfAPacketIsToBlame) {
-  expect_protocol_error("a packet that tutti does not send",
+// A write with an immediate value says that a piece of a message is complete. Here, there is no message.
+TEST_F(VerbsTalker, WhoWritesAMessageThatWasNotGrantedIsToBlame) {
+  expect_protocol_error("a write that was not granted",
                         [&] { end_.post_write_with_immediate(2, 0, end_, 0); });
+}
+
+TEST_F(VerbsTalker, WhoWritesInTheMiddleOfAMessageIsToBlame) {
+  expect_protocol_error("a write in the middle of something else", [&] {
+    say_frame(Send(8, collective(2), 1), 4);
+    end_.post_write_with_immediate(2, 0, end_, 0);
+  });
 }
 
 TEST_F(VerbsTalker, WhoSendsAnUnexpectedNoteIsToBlame) {

@@ -28,6 +28,7 @@ struct Echo final : PipeEvents {
   void on_packet(std::span<const std::byte>) override {
     if (left-- > 0) pipe->probe();
   }
+  void on_piece(std::uint32_t) override {}
   void on_room() override {}
   void on_written(OutgoingFrame&) override {}
   void on_permitted(std::uint32_t, const RemotePlace&) override {}

@@ -136,6 +136,30 @@ TEST(VerbsTransport, RegisteredMemoryIsNotRegisteredAgain) {
   EXPECT_GT(after.traffic.writes, before.traffic.writes);
 }
 
+// The last write of a piece tells the receiver that the piece is complete. So each piece takes one request
+// and one receive.
+TEST(VerbsTransport, ALargeMessageIsOneRequestAPiece) {
+  Pair pair;
+  constexpr std::size_t bytes = 4 << 20;
+  constexpr std::uint64_t pieces = bytes / MessageLimits{}.fragment;
+  Node &from = (*pair.world)[0], &to = (*pair.world)[1];
+  Send send(bytes, collective(2), 5);
+  Recv recv(bytes, 0, collective(2));
+  const auto sent = from.mesh.add_memory(send.memory).take();
+  const auto received = to.mesh.add_memory(recv.memory).take();
+  const Record before = pair.provider.record();
+  to.post(recv);
+  from.post(1, send);
+  ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
+  EXPECT_TRUE(recv.holds(5));
+  const Record after = pair.provider.record();
+  EXPECT_EQ(after.traffic.writes - before.traffic.writes, pieces);
+  // The other requests announce the message, grant the memory by a window, revoke the grant, and return
+  // credit.
+  EXPECT_LE(after.traffic.sends - before.traffic.sends, pieces + 8);
+  EXPECT_LE(after.traffic.receives - before.traffic.receives, pieces + 8);
+}
+
 TEST(VerbsTransport, AFailedSendIsTheLossOfThePeer) {
   Pair pair;
   const std::string why = pair.expect_loss([&] {

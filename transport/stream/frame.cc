@@ -83,6 +83,8 @@ FrameType type_of(const EncodedFrameHeader& header) {
   return static_cast<FrameType>(get<std::uint8_t>(header.data() + 4));
 }
 
+std::uint32_t id_of(const EncodedFrameHeader& header) { return get<std::uint32_t>(header.data() + 12); }
+
 void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe) { put(header.data() + 6, stripe); }
 
 void set_acknowledge(EncodedFrameHeader& header) { put(header.data() + 7, std::uint8_t{1}); }

@@ -76,8 +76,9 @@ inline constexpr std::size_t frame_header_bytes = 64;
 using EncodedFrameHeader = std::array<std::byte, frame_header_bytes>;
 
 void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> to);
-// Returns the type of a frame from its encoded header.
+// These functions return the type and the id of a frame from its encoded header.
 FrameType type_of(const EncodedFrameHeader& header);
+std::uint32_t id_of(const EncodedFrameHeader& header);
 // Sets `FrameHeader::stripe` in an encoded data frame.
 void set_stripe(EncodedFrameHeader& header, std::uint8_t stripe);
 // These functions set and read `FrameHeader::acknowledge` in an encoded header.
@@ -89,7 +90,8 @@ bool decode(std::span<const std::byte, frame_header_bytes> from, FrameHeader& he
 
 // A `PayloadRoute` says how the pipe sends a payload. With `behind_header`, the payload follows the header.
 // With `any_stripe`, a pipe that has stripes may instead send the payload over one of them (`set_stripe`).
-// With `remote_write`, the pipe writes the payload into the peer's memory, and the header follows alone.
+// With `remote_write`, the pipe writes the payload into the peer's memory, and the header follows alone. (If
+// the write itself can tell the peer the header's id, the header need not be sent.)
 enum class PayloadRoute : std::uint8_t { behind_header, any_stripe, remote_write };
 
 // An `OutgoingFrame` is a frame to be written: an encoded header, and its payload. Between two writes the

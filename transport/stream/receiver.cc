@@ -153,8 +153,9 @@ const char* StreamReceiver::begin_cancel(const FrameHeader& header) {
     owner_.on_withdrawn(*message);
   }
   release(*message);
+  const bool room = grant_to_waiting();
   if (op != nullptr) op->done(*op, why);
-  return nullptr;
+  return room ? nullptr : does_not_read;
 }
 
 const char* StreamReceiver::begin_abort(const FrameHeader& header) {

@@ -50,6 +50,8 @@ class StreamReceiver {
     remote_ = &remote;
     permits_ = permits;
   }
+  // Takes the next piece of a message for which memory was granted, like `begin` with a `written` frame.
+  const char* written(std::uint32_t id);
   // A permit has been given. Returns false if a control frame could not be queued.
   [[nodiscard]] bool permitted(std::uint32_t permit, const RemotePlace& place);
   // A permit is over.
@@ -119,6 +121,8 @@ class StreamReceiver {
   const char* begin_request(const FrameHeader& header);
   const char* begin_data(const FrameHeader& header);
   const char* begin_written(const FrameHeader& header);
+  std::uint64_t next_piece(const Incoming& message) const;
+  const char* take_piece(Incoming& message, std::uint64_t bytes);
   const char* begin_cancel(const FrameHeader& header);
   const char* begin_abort(const FrameHeader& header);
   const char* check_control(const FrameHeader& header) const;
@@ -132,6 +136,7 @@ class StreamReceiver {
   bool grant_whole(Incoming& message, const RemotePlace& place);
   bool grant_chunks(Incoming& message);
   bool grant_chunk(Incoming& message, std::byte* chunk);
+  bool grant_to_waiting();
   bool use_chunk(Incoming& message, std::uint64_t offset, std::uint64_t bytes);
   static bool is_exposed(const Incoming& message);
   void let_end(Incoming& message, const Status& why);
@@ -161,6 +166,7 @@ class StreamReceiver {
   RemoteMemory* remote_ = nullptr;  // null unless the pipe writes remotely
   Permits* permits_ = nullptr;
   Staging staging_;
+  std::deque<Incoming*> waiting_;  // messages that wait for a staging chunk
   EagerPool pool_;
   std::deque<Incoming> incoming_;  // the memory of all messages
   Incoming* free_incoming_ = nullptr;

@@ -57,17 +57,32 @@ bool StreamReceiver::permitted(std::uint32_t permit, const RemotePlace& place) {
   return message.state != State::claimed || grant_whole(message, place);
 }
 
+// Grants staging chunks for the beginning of a message. If all of them are in use, the message waits for one.
 bool StreamReceiver::grant_chunks(Incoming& message) {
   const std::uint64_t bytes = message.header.bytes;
   std::byte* chunk = staging_.take(*remote_, permits_);
-  if (chunk == nullptr) return sender_.control(FrameType::clear, message.id);
+  if (chunk == nullptr && !staging_.is_in_use()) return sender_.control(FrameType::clear, message.id);
   message.granted = Granted{};
+  if (chunk == nullptr) waiting_.push_back(&message);
   bool room = true;
   while (room && chunk != nullptr) {
     room = grant_chunk(message, chunk);
     const Granted& granted = *message.granted;
     const bool more = granted.bytes < bytes && granted.open < granted.chunks.size();
     chunk = more ? staging_.take(*remote_, permits_) : nullptr;
+  }
+  return room;
+}
+
+// Grants free chunks to messages that wait for one. Returns false if a control frame could not be queued.
+bool StreamReceiver::grant_to_waiting() {
+  bool room = true;
+  while (room && !waiting_.empty()) {
+    std::byte* const chunk = staging_.take(*remote_, permits_);
+    if (chunk == nullptr) break;
+    Incoming& message = *waiting_.front();
+    waiting_.pop_front();
+    room = grant_chunk(message, chunk);
   }
   return room;
 }
@@ -83,22 +98,35 @@ bool StreamReceiver::grant_chunk(Incoming& message, std::byte* chunk) {
 }
 
 const char* StreamReceiver::begin_written(const FrameHeader& header) {
-  Incoming* const found = find_large(header.id);
-  if (found == nullptr || !found->granted) return "a write that was not granted";
-  Incoming& message = *found;
+  Incoming* const message = find_large(header.id);
+  if (message == nullptr || !message->granted) return "a write that was not granted";
   const std::uint64_t bytes = header.message.bytes;
-  const std::uint64_t most = message.granted->bytes - message.announced;
-  if (header.offset != message.announced) return "a write at a wrong offset";
-  if (bytes == 0 || bytes != std::min<std::uint64_t>(most, limits_.fragment))
-    return "a write of wrong length";
+  if (header.offset != message->announced) return "a write at a wrong offset";
+  if (bytes == 0 || bytes != next_piece(*message)) return "a write of wrong length";
+  return take_piece(*message, bytes);
+}
+
+const char* StreamReceiver::written(std::uint32_t id) {
+  Incoming* const message = find_large(id);
+  const std::uint64_t bytes = message != nullptr && message->granted ? next_piece(*message) : 0;
+  return bytes == 0 ? "a write that was not granted" : take_piece(*message, bytes);
+}
+
+// Returns the length of the next piece of the granted memory, which is 0 if all of it was written.
+std::uint64_t StreamReceiver::next_piece(const Incoming& message) const {
+  return std::min<std::uint64_t>(message.granted->bytes - message.announced, limits_.fragment);
+}
+
+const char* StreamReceiver::take_piece(Incoming& message, std::uint64_t bytes) {
+  const std::uint64_t offset = message.announced;
   message.announced += bytes;
   message.received += bytes;
   counters_.bytes_received += bytes;
   // From here on, a later message may use the same id.
-  if (message.announced == message.header.bytes) large_[header.id & 0xffff] = nullptr;
+  if (message.announced == message.header.bytes) large_[message.id & 0xffff] = nullptr;
   if (message.granted->in_place) {
     counters_.bytes_in_place += bytes;
-  } else if (!use_chunk(message, header.offset, bytes)) {
+  } else if (!use_chunk(message, offset, bytes)) {
     return does_not_read;
   }
   if (message.received < message.header.bytes) return nullptr;
@@ -122,7 +150,7 @@ bool StreamReceiver::use_chunk(Incoming& message, std::uint64_t offset, std::uin
   if (message.op != nullptr) message.op->sink.consume(offset, {chunk, bytes});
   if (message.op != nullptr && granted.bytes < message.header.bytes) return grant_chunk(message, chunk);
   staging_.put(chunk);
-  return true;
+  return grant_to_waiting();
 }
 
 // Returns whether the peer may write into the memory of the message's receive.
@@ -155,6 +183,7 @@ void StreamReceiver::end_exposed(Incoming& message) {
 void StreamReceiver::end_grants(Incoming& message) {
   const Granted& granted = *message.granted;
   for (std::size_t i = 0; i < granted.open; ++i) staging_.put(granted.chunks[i]);
+  std::erase(waiting_, &message);
   message.granted.reset();
 }
 

@@ -28,6 +28,8 @@ class Staging {
     return chunk;
   }
   void put(std::byte* chunk) { free_.push_back(chunk); }
+  // Returns whether some chunks have been taken, and will be put back.
+  bool is_in_use() const { return permitted_ && free_.size() < count_; }
   // From now on, the peer may write into the chunks.
   void permitted(const RemotePlace& place) {
     place_ = place;

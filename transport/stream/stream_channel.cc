@@ -166,6 +166,22 @@ Status StreamChannel::begin_frame(const FrameHeader& header) {
   return Status();
 }
 
+Status StreamChannel::piece_written(std::uint32_t id) {
+  State& state = *state_;
+  const char* wrong = nullptr;
+  if (state.peer_left) {
+    wrong = "a write after its goodbye";
+  } else if (state.status.ok()) {
+    wrong = state.receiver.written(id);
+  }
+  if (wrong != nullptr) {
+    fail(violation(wrong));
+    return state.status;
+  }
+  after_receiving();
+  return Status();
+}
+
 std::span<std::byte> StreamChannel::direct() { return state_->receiver.direct(); }
 
 void StreamChannel::direct_filled(std::size_t bytes) {

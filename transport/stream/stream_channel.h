@@ -88,6 +88,10 @@ class StreamChannel : public Channel {
   // at once (permits.h).
   void permitted(std::uint32_t permit, const RemotePlace& place);
   void revoked(std::uint32_t permit);
+  // Tells the channel that the next piece of the message with this id is in granted memory, in place of
+  // `begin_frame` with the piece's header. The result is like that of `begin_frame`. No payload may be
+  // incomplete.
+  Status piece_written(std::uint32_t id);
   // Tells the channel that all remote writes are over: this pipe's writes have ended, and the peer's writes
   // can no longer arrive. The operations that waited for remote writes then end. The pipe calls this once,
   // during or after `close_pipe`. The destructor of a derived class must wait until it can make this call.

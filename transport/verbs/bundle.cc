@@ -1,7 +1,6 @@
 #include "transport/verbs/bundle.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 namespace tutti::verbs {
@@ -65,28 +64,6 @@ Pipe::Outcome Bundle::write(OutgoingFrame& frame) {
   return outcome;
 }
 
-Permits::Answer Bundle::permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
-                               RemotePlace& place) {
-  RailMemory& all = *context_.memory;
-  std::unique_ptr<RegisteredMemory> permit;
-  if (number == staging_permit) {
-    const std::optional<RemotePlace> found = all.find(memory);
-    if (!found) return Permits::Answer::never;
-    place = *found;
-    return Permits::Answer::given;
-  }
-  if (own == nullptr && all.is_registered(memory)) own = (permit = all.add_permit(memory)).get();
-  if (own == nullptr) return Permits::Answer::never;
-  place = all.place_of(memory, *own);
-  if (permit != nullptr) permits_[number] = std::move(permit);
-  return Permits::Answer::given;
-}
-
-bool Bundle::revoke(std::uint32_t number) {
-  permits_.erase(number);
-  return true;
-}
-
 void Bundle::on_room(Lane&) { advance(); }
 
 void Bundle::on_written(Lane&, OutgoingFrame& frame) {
@@ -126,7 +103,7 @@ void Bundle::post_writes() {
     Write& write = writes_[i];
     if (write.posted) continue;
     if (write.lane == nullptr) {
-      write.lane = best_lane();
+      write.lane = best_lane(write.frame->place);
       if (write.lane == nullptr) return;
       write.lane->given += write.frame->payload.size();
     }
@@ -152,12 +129,14 @@ std::size_t Bundle::writes_over(const Lane& lane) const {
       std::ranges::count_if(writes_, [&](const Write& write) { return write.lane == &lane && !write.over; }));
 }
 
-// Returns the lane that has been given the fewest bytes so far, or null if all lanes have enough to do. A
-// slower lane has enough to do more often, and so is given less.
-Lane* Bundle::best_lane() const {
+// Returns the lane that has been given the fewest bytes so far, among those over which the peer lets this
+// rank write there. Returns null if all of these lanes have enough to do. A slower lane has enough to do more
+// often, and so is given less.
+Lane* Bundle::best_lane(const RemotePlace& place) const {
   Lane* best = nullptr;
   for (const auto& lane : lanes_) {
-    if (lane->state != Lane::State::open || writes_over(*lane) >= Pipe::most_reading) continue;
+    if (lane->state != Lane::State::open || key_of(place, pairs_[lane->index].theirs) == 0) continue;
+    if (writes_over(*lane) >= Pipe::most_reading) continue;
     if (best == nullptr || lane->given < best->given) best = lane.get();
   }
   return best;

@@ -34,8 +34,9 @@ class Bundle final : public LaneEvents, public Timer {
 
   // Does the same as `Pipe::write`. For a remote write, returns `full` or `reading`.
   Pipe::Outcome write(OutgoingFrame& frame);
-  // These two functions implement `Permits`. A permit is a registration with all ports, since a memory window
-  // would belong to a single queue pair.
+  // These two functions implement `Permits`. A permit has a memory window on each pipe, since a window
+  // belongs to a single queue pair. If a pipe may still come, or has no windows, the permit is a registration
+  // with all ports.
   Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
                          RemotePlace& place);
   bool revoke(std::uint32_t number);
@@ -54,11 +55,27 @@ class Bundle final : public LaneEvents, public Timer {
     bool posted = false;   // all of the payload is posted
     bool over = false;     // the payload is in the peer's memory
   };
+  struct Permit {
+    std::unique_ptr<RegisteredMemory> registration;  // null if the permit has windows
+    RemotePlace place;                               // has the keys of the windows that are bound
+    std::vector<Lane*> binding = {};                 // the lanes whose windows are not bound yet
+    std::vector<Lane*> lanes = {};                   // all lanes that have a window for the permit
+    bool revoked = false;                            // the permit is over once it has no window
+  };
 
   void on_packet(Lane& lane, std::span<const std::byte> bytes) override;
   void on_room(Lane& lane) override;
   void on_written(Lane& lane, OutgoingFrame& frame) override;
+  void on_permitted(Lane& lane, std::uint32_t permit, std::uint32_t key) override;
+  void on_revoked(Lane& lane, std::uint32_t permit) override;
   void on_lane_broken(Lane& lane, Code code, const std::string& why) override;
+
+  // --- where the peer may write: bundle_permits.cc ---
+
+  bool windows_are_ready() const;
+  Permits::Answer bind(std::uint32_t number, std::span<std::byte> memory);
+  void drop_windows(Lane& lane);
+  void report(std::uint32_t number);
 
   // --- pipes that come and go: bundle_lanes.cc ---
 
@@ -85,7 +102,7 @@ class Bundle final : public LaneEvents, public Timer {
   void send_headers();
   // Returns the lane that carries the packets, or null if that lane is not open.
   Lane* main() const { return main_ != nullptr && main_->state == Lane::State::open ? main_ : nullptr; }
-  Lane* best_lane() const;
+  Lane* best_lane(const RemotePlace& place) const;
   std::size_t writes_over(const Lane& lane) const;
 
   Context& context_;
@@ -98,8 +115,8 @@ class Bundle final : public LaneEvents, public Timer {
   Lane* main_ = nullptr;                      // carries the packets, or has carried the last ones
   std::deque<Packet> again_;                  // packets to send again, before all others
   std::deque<Write> writes_;                  // in the order in which their headers are sent
-  std::map<std::uint32_t, std::unique_ptr<RegisteredMemory>> permits_;
-  bool blocked_ = false;  // `write` has returned `full`
+  std::map<std::uint32_t, Permit> permits_;   // except the one for staging chunks
+  bool blocked_ = false;                      // `write` has returned `full`
   bool closed_ = false;
   bool advancing_ = false;  // advance() is on the stack
   bool advance_again_ = false;

@@ -184,6 +184,7 @@ void Bundle::leave(Lane& lane, const std::string& why) {
   lane.state = Lane::State::leaving;
   send(NoteKind::left, lane);
   end_if_last();
+  drop_windows(lane);
 }
 
 // Returns whether the lane is in use, or may come into use. The side that offers the pipes knows when it has

@@ -151,6 +151,12 @@ void Channel::on_packet(std::span<const std::byte> bytes) {
   take(bytes);
 }
 
+void Channel::on_piece(std::uint32_t id) {
+  if (stage_ != Stage::open || payload_left() > 0)
+    return pipe_failed(lost(Code::protocol_error, "it sent a write in the middle of something else"));
+  static_cast<void>(piece_written(id));
+}
+
 void Channel::take(std::span<const std::byte> bytes) {
   while (stage_ == Stage::open && !bytes.empty()) {
     if (take_some(bytes) || stage_ != Stage::open) continue;

@@ -37,6 +37,7 @@ class Channel final : public meeting::LinkedChannel<Context, Connector, Link, Li
   void on_note(const Note& note) override;
   void on_broken(const Status& why) override;
   void on_packet(std::span<const std::byte> bytes) override;
+  void on_piece(std::uint32_t id) override;
   void on_room() override { write(); }
   void on_written(OutgoingFrame& frame) override { frame_written(frame); }
   void on_permitted(std::uint32_t permit, const RemotePlace& place) override { permitted(permit, place); }

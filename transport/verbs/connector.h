@@ -48,6 +48,7 @@ class Connector final : public meeting::DialerEvents, public LinkEvents, public 
   void on_note(const Note& note) override;
   void on_broken(const Status& why) override;
   void on_packet(std::span<const std::byte> bytes) override;
+  void on_piece(std::uint32_t) override {}  // nothing is granted yet
   void on_room() override {}
   void on_written(OutgoingFrame&) override {}
   void on_permitted(std::uint32_t, const RemotePlace&) override {}

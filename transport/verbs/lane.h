@@ -22,6 +22,8 @@ class LaneEvents {
   virtual void on_packet(Lane& lane, std::span<const std::byte> bytes) = 0;
   virtual void on_room(Lane& lane) = 0;
   virtual void on_written(Lane& lane, OutgoingFrame& frame) = 0;
+  virtual void on_permitted(Lane& lane, std::uint32_t permit, std::uint32_t key) = 0;
+  virtual void on_revoked(Lane& lane, std::uint32_t permit) = 0;
   virtual void on_lane_broken(Lane& lane, Code code, const std::string& why) = 0;
 };
 
@@ -55,10 +57,13 @@ class Lane final : public PipeEvents {
 
  private:
   void on_packet(std::span<const std::byte> bytes) override { events_.on_packet(*this, bytes); }
+  void on_piece(std::uint32_t) override {}  // a pipe that is one of several has no such event
   void on_room() override { events_.on_room(*this); }
   void on_written(OutgoingFrame& frame) override { events_.on_written(*this, frame); }
-  void on_permitted(std::uint32_t, const RemotePlace&) override {}  // a bundle uses no windows
-  void on_revoked(std::uint32_t) override {}
+  void on_permitted(std::uint32_t permit, const RemotePlace& place) override {
+    events_.on_permitted(*this, permit, static_cast<std::uint32_t>(place.key));
+  }
+  void on_revoked(std::uint32_t permit) override { events_.on_revoked(*this, permit); }
   void on_pipe_broken(Code code, const std::string& why) override {
     events_.on_lane_broken(*this, code, why);
   }

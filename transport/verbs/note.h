@@ -40,7 +40,7 @@ struct End {
 };
 
 inline constexpr std::uint64_t note_magic = 0x62727669'74747574;  // "tuttivrb"
-inline constexpr std::uint32_t note_version = 2;
+inline constexpr std::uint32_t note_version = 3;
 
 // The bytes of a note are sent as they are in memory, which is little-endian. The receiver checks every field
 // before it uses that field.

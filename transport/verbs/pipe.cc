@@ -32,7 +32,7 @@ bool Pipe::post(ibv_send_wr& request, const Posted& posted) {
   request.wr_id = next_;
   posted_[next_ % depth_] = posted;
   ++unsignaled_;
-  if (posted.slot || posted.reading != nullptr || posted.revoked != nullptr || unsignaled_ >= signal_every) {
+  if (posted != Posted{} || unsignaled_ >= signal_every) {
     request.send_flags |= IBV_SEND_SIGNALED;
     unsignaled_ = 0;
   }
@@ -69,11 +69,11 @@ bool Pipe::post_copy(ibv_send_wr& request, const Parts& parts, Posted posted) {
   return post(request, posted);
 }
 
-bool Pipe::send_packet(const Parts& parts, const Posted& posted) {
+bool Pipe::send_packet(const Parts& parts) {
   ibv_send_wr request = {};
   request.opcode = IBV_WR_SEND_WITH_IMM;
   request.imm_data = htonl(dealt_with_);
-  if (!post_copy(request, parts, posted)) return false;
+  if (!post_copy(request, parts, {})) return false;
   kept_.keep(sent_, parts);
   ++sent_;
   told_ = dealt_with_;
@@ -95,47 +95,49 @@ Pipe::Outcome Pipe::send(OutgoingFrame& frame) {
     Parts parts;
     if (frame.written == 0) parts[0] = frame.header;
     parts[1] = frame.payload.subspan(std::max(frame.written, header) - header, bytes - parts[0].size());
-    if (!send_packet(parts, {})) return Outcome::full;
+    if (!send_packet(parts)) return Outcome::full;
     frame.written += bytes;
   }
   return Outcome::left;
 }
 
-// Writes the payload of a frame into memory that the peer has granted, and then sends the header. The device
-// keeps that order.
+// Writes the payload of a frame into memory that the peer has granted. The last write takes the place of the
+// header, since the peer knows everything that the header says except the id of the message.
 Pipe::Outcome Pipe::write_remotely(OutgoingFrame& frame) {
   if (const Region* const region = memory_.region_of(frame.payload, frame.registered);
       region != nullptr && frame.written == 0)
     return write_in_place(frame, region->local_key());
   while (frame.written < frame.payload.size()) {
-    if (queue_pair_ == nullptr || !has_room(1)) return Outcome::full;
-    const std::size_t bytes =
-        std::min<std::size_t>(frame.payload.size() - frame.written, pool_->slot_bytes());
-    ibv_send_wr request = write_request(frame);
+    const std::size_t left = frame.payload.size() - frame.written;
+    const std::size_t bytes = std::min<std::size_t>(left, pool_->slot_bytes());
+    const bool last = bytes == left;
+    if (queue_pair_ == nullptr || !has_room(1) || (last && credit() <= credit_reserve)) return Outcome::full;
+    ibv_send_wr request = write_request(frame, last);
     if (!post_copy(request, {frame.payload.subspan(frame.written, bytes)}, {})) return Outcome::full;
     frame.written += bytes;
+    if (last) ++sent_;
   }
-  if (queue_pair_ == nullptr || credit() <= credit_reserve || !has_room(1)) return Outcome::full;
-  return send_packet({frame.header}, {}) ? Outcome::left : Outcome::full;
+  return Outcome::left;
 }
 
 Pipe::Outcome Pipe::write_in_place(OutgoingFrame& frame, std::uint32_t key) {
-  if (queue_pair_ == nullptr || credit() <= credit_reserve || !has_room(2)) return Outcome::full;
-  if (reading_ == most_reading || (max_inline_ < frame.header.size() && free_slot().empty()))
-    return Outcome::full;
+  if (queue_pair_ == nullptr || credit() <= credit_reserve || !has_room(1)) return Outcome::full;
+  if (reading_ == most_reading) return Outcome::full;
   ibv_sge piece = piece_of(frame.payload, key);
-  ibv_send_wr request = write_request(frame);
+  ibv_send_wr request = write_request(frame, true);
   request.sg_list = &piece;
   request.num_sge = 1;
-  if (!post(request, {})) return Outcome::full;
-  if (!send_packet({frame.header}, {.reading = &frame})) return Outcome::full;
+  if (!post(request, {.reading = &frame})) return Outcome::full;
+  ++sent_;
   ++reading_;
   return Outcome::reading;
 }
 
-ibv_send_wr Pipe::write_request(const OutgoingFrame& frame) const {
+// The last write of a piece tells the peer the id of the message.
+ibv_send_wr Pipe::write_request(const OutgoingFrame& frame, bool last) const {
   ibv_send_wr request = {};
-  request.opcode = IBV_WR_RDMA_WRITE;
+  request.opcode = last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  if (last) request.imm_data = htonl(id_of(frame.header));
   request.wr.rdma.remote_addr = frame.place.address + frame.written;
   request.wr.rdma.rkey = key_of(frame.place, options_.their_rail);
   return request;
@@ -170,15 +172,20 @@ void Pipe::fail(const ibv_wc& completion) {
 }
 
 void Pipe::received(std::uint32_t slot, const ibv_wc& completion) {
-  if (slot >= pool_->receive_slots() || completion.byte_len > pool_->slot_bytes() ||
-      (completion.wc_flags & IBV_WC_WITH_IMM) == 0 || completion.opcode != IBV_WC_RECV)
+  const bool piece = completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM && !options_.shared;
+  const bool packet = completion.opcode == IBV_WC_RECV && completion.byte_len <= pool_->slot_bytes();
+  if (slot >= pool_->receive_slots() || (completion.wc_flags & IBV_WC_WITH_IMM) == 0 || (!piece && !packet))
     return broken(Code::protocol_error, "it sent a packet that tutti does not send");
-  const std::uint32_t acknowledged = ntohl(completion.imm_data);
-  if (acknowledged - acknowledged_ > sent_ - acknowledged_)
+  const std::uint32_t immediate = ntohl(completion.imm_data);
+  if (packet && immediate - acknowledged_ > sent_ - acknowledged_)
     return broken(Code::protocol_error, "it claims to have received packets that were never sent");
-  acknowledged_ = acknowledged;
   ++taken_;
-  events_->on_packet(pool_->receive_slot(slot).first(completion.byte_len));
+  if (packet) {
+    acknowledged_ = immediate;
+    events_->on_packet(pool_->receive_slot(slot).first(completion.byte_len));
+  } else {
+    events_->on_piece(immediate);
+  }
   if (queue_pair_ == nullptr) return;
   if (post_receive(slot)) {
     ++dealt_with_;
@@ -195,6 +202,9 @@ void Pipe::retire(std::uint64_t request) {
     if (ended.reading != nullptr) {
       --reading_;
       events_->on_written(*ended.reading);
+    } else if (ended.bound != nullptr) {
+      const Windows::Window& window = *ended.bound;
+      events_->on_permitted(window.permit, {.address = window.address, .key = window.raw->rkey});
     } else if (ended.revoked != nullptr) {
       revoked(*ended.revoked);
     }

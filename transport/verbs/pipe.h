@@ -32,6 +32,8 @@ class PipeEvents {
   // A packet has arrived, with the next bytes of the peer's frames. The packet is empty if the peer only
   // returns credit, or tests whether packets arrive.
   virtual void on_packet(std::span<const std::byte> bytes) = 0;
+  // The peer has written the next piece of the message with this id into granted memory.
+  virtual void on_piece(std::uint32_t id) = 0;
   // There may be room again after `Pipe::write` has returned `full`.
   virtual void on_room() = 0;
   // A frame for which `Pipe::write` returned `reading` has left.
@@ -51,15 +53,18 @@ struct PipeOptions {
   std::size_t pair = 0;        // the index of the pair of ports that the pipe connects
   std::size_t their_rail = 0;  // says which key of a place to use (`key_of`); 0 if there is one rail only
   std::size_t our_rail = 0;    // the index of this rank's port
-  bool keeps = false;          // whether to keep packets until the peer has dealt with them
+  // Whether the pipe is one of several between two ranks. If so, it keeps packets until the peer has dealt
+  // with them, and its permits are given only once their windows are bound.
+  bool shared = false;
 };
 
 // A `Pipe` connects two ranks by a queue pair. It sends frames as packets, each at most as large as one of
-// the peer's receive slots, and writes payloads into memory that the peer has granted.
+// the peer's receive slots, and writes payloads into memory that the peer has granted. The last write of a
+// piece carries the id of its message, and so tells the peer that the piece is complete.
 //
-// The peer posts a receive for each of its slots. A packet takes one of these receives. Each packet also says
-// how many packets of the other side its sender has dealt with so far. So each side knows how many packets it
-// may send, and no packet arrives without a receive for it.
+// The peer posts a receive for each of its slots. A packet, or the last write of a piece, takes one of these
+// receives. Each packet also says how many receives of the other side its sender has dealt with so far. So
+// each side knows how many packets it may send, and no packet arrives without a receive for it.
 class Pipe final : public QueueUser {
  public:
   // The device reads at most this many payloads at a time. So a small message waits behind no more payloads
@@ -94,11 +99,12 @@ class Pipe final : public QueueUser {
   // Sends an empty packet, if there is room and credit. It shows the peer that packets arrive, and returns
   // credit.
   void probe() {
-    if (credit() > 0 && has_room(1)) send_packet({}, {});
+    if (credit() > 0 && has_room(1)) send_packet({});
   }
   // Sends as much of the frame as there is room for.
   Outcome write(OutgoingFrame& frame);
-  // These two functions implement `Permits`.
+  // These two functions implement `Permits`. Any permit of a shared pipe is given later, since the peer may
+  // use it before the packets that are sent over this pipe arrive.
   Permits::Answer permit(std::uint32_t number, std::span<std::byte> memory, const RegisteredMemory* own,
                          RemotePlace& place);
   bool revoke(std::uint32_t number);
@@ -109,6 +115,10 @@ class Pipe final : public QueueUser {
   // Returns `reading` once everything is posted. Then `on_written` is called when the payload is in the
   // peer's memory.
   Outcome write_payload(OutgoingFrame& frame);
+  // Returns whether a permit would get a window, at once or once another permit is over.
+  bool has_windows() {
+    return rail_.domain()->has_windows() && (windows_.free() != nullptr || !windows_.empty());
+  }
   // Sends these bytes as one packet. There must be at most `packet_bytes` of them. Returns false if there is
   // no room or no credit.
   bool send_again(std::span<const std::byte> bytes);
@@ -140,7 +150,9 @@ class Pipe final : public QueueUser {
   struct Posted {
     OutgoingFrame* reading = nullptr;    // the frame whose payload the device reads
     bool slot = false;                   // the request uses the oldest send slot that is in use
+    Windows::Window* bound = nullptr;    // the window that the request binds, if that must be reported
     Windows::Window* revoked = nullptr;  // the window that the request invalidates
+    bool operator==(const Posted&) const = default;
   };
 
   Pipe(Rail& rail, const Memory& memory, const PipeOptions& options, const Gid& gid, PipeEvents& events);
@@ -163,11 +175,11 @@ class Pipe final : public QueueUser {
   bool post(ibv_send_wr& request, const Posted& posted);
   bool post_copy(ibv_send_wr& request, const Parts& parts, Posted posted);
   bool post_receive(std::uint32_t slot);
-  bool send_packet(const Parts& parts, const Posted& posted);
+  bool send_packet(const Parts& parts);
   Outcome send(OutgoingFrame& frame);
   Outcome write_remotely(OutgoingFrame& frame);
   Outcome write_in_place(OutgoingFrame& frame, std::uint32_t key);
-  ibv_send_wr write_request(const OutgoingFrame& frame) const;
+  ibv_send_wr write_request(const OutgoingFrame& frame, bool last) const;
   bool post_payload(OutgoingFrame& frame);
   void return_credit();
 
@@ -204,13 +216,13 @@ class Pipe final : public QueueUser {
   bool full_ = false;          // there was no room for something since the last `on_room`
 
   // These counters wrap around.
-  std::uint32_t sent_ = 0;          // packets of this side
+  std::uint32_t sent_ = 0;          // packets of this side, and last writes of pieces
   std::uint32_t acknowledged_ = 0;  // packets of this side that the peer has dealt with
-  std::uint32_t taken_ = 0;         // packets of the peer that `on_packet` was called for
-  std::uint32_t dealt_with_ = 0;    // packets of the peer whose slots are posted again
+  std::uint32_t taken_ = 0;         // those of the peer for which `on_packet` or `on_piece` was called
+  std::uint32_t dealt_with_ = 0;    // those of the peer whose slots are posted again
   std::uint32_t told_ = 0;          // the value of `dealt_with_` that the peer was last told
 
-  KeptPackets kept_;  // empty unless `PipeOptions::keeps` is set
+  KeptPackets kept_;  // empty unless `PipeOptions::shared` is set
 };
 
 }  // namespace tutti::verbs

@@ -25,7 +25,7 @@ bool Pipe::post_payload(OutgoingFrame& frame) {
     if (queue_pair_ == nullptr || !has_room(1)) return false;
     ibv_sge piece = {reinterpret_cast<std::uintptr_t>(frame.payload.data()), static_cast<std::uint32_t>(all),
                      region->local_key()};
-    ibv_send_wr request = write_request(frame);
+    ibv_send_wr request = write_request(frame, false);
     request.sg_list = &piece;
     request.num_sge = 1;
     return post(request, {.reading = &frame});
@@ -34,7 +34,7 @@ bool Pipe::post_payload(OutgoingFrame& frame) {
     if (queue_pair_ == nullptr || !has_room(1)) return false;
     const std::size_t bytes = std::min<std::size_t>(all - frame.written, pool_->slot_bytes());
     const bool last = frame.written + bytes == all;
-    ibv_send_wr request = write_request(frame);
+    ibv_send_wr request = write_request(frame, false);
     const Posted posted = {.reading = last ? &frame : nullptr};
     if (!post_copy(request, {frame.payload.subspan(frame.written, bytes)}, posted)) return false;
     frame.written += bytes;
@@ -44,7 +44,7 @@ bool Pipe::post_payload(OutgoingFrame& frame) {
 
 bool Pipe::send_again(std::span<const std::byte> bytes) {
   const bool ready = queue_pair_ != nullptr && credit() > credit_reserve && has_room(1);
-  if (ready && send_packet({bytes}, {})) return true;
+  if (ready && send_packet({bytes})) return true;
   full_ = true;
   return false;
 }

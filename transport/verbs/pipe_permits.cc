@@ -20,14 +20,14 @@ Permits::Answer Pipe::permit(std::uint32_t number, std::span<std::byte> memory, 
   Windows::Window* const window = windows_.waiting.empty() ? windows_.free() : nullptr;
   if (window == nullptr && windows_.empty()) return Permits::Answer::never;
   const Windows::Waiting wanted = {number, memory, region->raw()};
-  if (window != nullptr && bind(*window, wanted, place)) return Permits::Answer::given;
+  if (window != nullptr && bind(*window, wanted, place) && !options_.shared) return Permits::Answer::given;
   // If the window could not be bound, the pipe is broken, and nothing is given any more.
   if (window == nullptr) windows_.waiting.push_back(wanted);
   return Permits::Answer::later;
 }
 
-// Posts the request that binds the window. A packet that is sent later arrives only after the window is
-// bound, since the device keeps the order of requests.
+// Posts the request that binds the window. A packet that is sent later over this pipe arrives only after the
+// window is bound, since the device keeps the order of requests.
 bool Pipe::bind(Windows::Window& window, const Windows::Waiting& wanted, RemotePlace& place) {
   const std::uint32_t key = ibv_inc_rkey(window.raw->rkey);
   const auto address = reinterpret_cast<std::uintptr_t>(wanted.memory.data());
@@ -36,9 +36,10 @@ bool Pipe::bind(Windows::Window& window, const Windows::Waiting& wanted, RemoteP
   request.bind_mw.mw = window.raw;
   request.bind_mw.rkey = key;
   request.bind_mw.bind_info = {wanted.region, address, wanted.memory.size(), IBV_ACCESS_REMOTE_WRITE};
-  if (!post(request, {})) return false;
+  if (!post(request, {.bound = options_.shared ? &window : nullptr})) return false;
   window.raw->rkey = key;
   window.permit = wanted.permit;
+  window.address = address;
   window.in_use = true;
   place = {.address = address, .key = key};
   return true;
@@ -70,7 +71,7 @@ void Pipe::revoked(Windows::Window& window) {
     windows_.waiting.pop_front();
     RemotePlace place;
     if (!bind(*free, next, place)) return;
-    events_->on_permitted(next.permit, place);
+    if (!options_.shared) events_->on_permitted(next.permit, place);
   }
 }
 

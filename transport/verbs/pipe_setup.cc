@@ -164,7 +164,7 @@ Status Pipe::connect(const End& theirs) {
       theirs.kind != static_cast<std::uint8_t>(gid_.kind))
     return Status(Code::protocol_error, "it offers an impossible queue pair");
   theirs_ = theirs;
-  if (options_.keeps) kept_.resize(theirs.slots);
+  if (options_.shared) kept_.resize(theirs.slots);
   packet_bytes_ = std::min(theirs.slot_bytes, pool_->slot_bytes()) / alignment * alignment;
   const Status receives = move_to_receive(theirs);
   return receives.ok() ? move_to_send() : receives;

@@ -10,10 +10,6 @@ namespace {
 // A place has room for four keys: two in `key`, and two in `more_keys`.
 static_assert(max_rails == 4);
 
-void add_key(RemotePlace& place, std::size_t rail, std::uint64_t key) {
-  (rail < 2 ? place.key : place.more_keys) |= key << (32 * (rail % 2));
-}
-
 constexpr int writable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 // `Registrations` are the registrations of a region with each port.
@@ -87,9 +83,13 @@ std::optional<RemotePlace> RailMemory::find(std::span<const std::byte> memory) c
     const std::optional<RemotePlace> place = memories_[rail]->find(memory);
     if (!place) return std::nullopt;
     whole.address = place->address;
-    add_key(whole, rail, place->key);
+    add_key(whole, rail, static_cast<std::uint32_t>(place->key));
   }
   return whole;
+}
+
+void add_key(RemotePlace& place, std::size_t rail, std::uint32_t key) {
+  (rail < 2 ? place.key : place.more_keys) |= std::uint64_t{key} << (32 * (rail % 2));
 }
 
 std::uint32_t key_of(const RemotePlace& place, std::size_t rail) {

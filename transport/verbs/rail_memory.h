@@ -26,7 +26,7 @@ class RailMemory final : public RemoteMemory {
   Result<std::unique_ptr<RegisteredMemory>> add(std::span<std::byte> region) override;
   Result<std::unique_ptr<RegisteredMemory>> add_staging(std::span<std::byte> region) override;
   std::unique_ptr<RegisteredMemory> add_briefly(std::span<const std::byte> memory, Use use) override;
-  // Registers the memory of a receive for that receive, so that peers can write into it.
+  // Registers the memory of a receive for that receive, so that peers can write into it without a window.
   std::unique_ptr<RegisteredMemory> add_permit(std::span<std::byte> memory);
 
   bool is_registered(std::span<const std::byte> memory) const override;
@@ -44,8 +44,11 @@ class RailMemory final : public RemoteMemory {
   const std::size_t register_from_;
 };
 
-// Returns the key of a place for one port of the rank that owns the place. `rail` is the index of the port.
+// Returns the key of a place for one port of the rank that owns the place, or 0 if there is none. `rail` is
+// the index of the port.
 std::uint32_t key_of(const RemotePlace& place, std::size_t rail);
+// Adds the key for that port to a place that has none for it.
+void add_key(RemotePlace& place, std::size_t rail, std::uint32_t key);
 // Returns the part of a registration (for one operation) that belongs to the port with the index `rail`.
 // `whole` may be null.
 const RegisteredMemory* part_of(const RegisteredMemory* whole, std::size_t rail);

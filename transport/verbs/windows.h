@@ -22,7 +22,8 @@ class Windows {
 
   struct Window {
     ibv_mw* raw = nullptr;
-    std::uint32_t permit = 0;  // the number of the permit
+    std::uint32_t permit = 0;   // the number of the permit
+    std::uint64_t address = 0;  // of the memory that the window permits
     bool in_use = false;
   };
   // A `Waiting` permit has been asked for while all windows were in use.
