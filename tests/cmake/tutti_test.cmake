@@ -1,4 +1,4 @@
-# tutti_test(NAME SOURCES ... LIBS ... [LABELS ...] [TIMEOUT s] [ARGS ...] [CORES n] [SERIAL] [WAITS]
+# tutti_test(NAME SOURCES ... LIBS ... [LABELS ...] [TIMEOUT s] [ARGS ...] [CORES n] [COST n] [SERIAL] [WAITS]
 #            [ONE_THREAD])
 #
 # Adds the GoogleTest program build/<preset>/bin/tests/NAME and one ctest entry for each of its
@@ -10,8 +10,9 @@
 # It is meant to end only suites that hang, so it is far longer than a suite takes on a slow
 # machine. No other test runs at the same time as a SERIAL suite. A suite counts as one busy core,
 # or as CORES busy cores. A suite that waits most of the time (WAITS) counts as a quarter of a core.
-# A suite in which every test is skipped counts as skipped. Sources may use TUTTI_BIN_DIR (the
-# folder of `tutti` and the examples) and TUTTI_SOURCE_DIR.
+# ctest starts the suites with the highest COST first. A suite in which every test is skipped counts
+# as skipped. Sources may use TUTTI_BIN_DIR (the folder of `tutti` and the examples) and
+# TUTTI_SOURCE_DIR.
 set(TUTTI_TEST_DISCOVER ${CMAKE_CURRENT_LIST_DIR}/discover.cmake)
 set(TUTTI_TEST_SKIP_CODE 77)
 # `./dev test` counts in quarters of a core, so a test that keeps a core busy has four PROCESSORS in ctest.
@@ -24,7 +25,7 @@ set(TUTTI_TEST_ENVIRONMENT
     TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1)
 
 function(tutti_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 TEST "ONE_THREAD;SERIAL;WAITS" "CORES;TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 TEST "ONE_THREAD;SERIAL;WAITS" "CORES;COST;TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
   if(TEST_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tutti_test(${name}): unknown arguments: ${TEST_UNPARSED_ARGUMENTS}")
   endif()
@@ -39,6 +40,9 @@ function(tutti_test name)
   endif()
   math(EXPR processors "${TEST_CORES} * ${TUTTI_TEST_CORE}")
   set(schedule "PROCESSORS ${processors}")
+  if(TEST_COST)
+    string(APPEND schedule " COST ${TEST_COST}")
+  endif()
   if(TEST_WAITS)
     # ctest starts a suite with WAITS first, and other tests use the rest of its core.
     set(schedule "PROCESSORS 1 COST 20")
