@@ -1,15 +1,18 @@
-# tutti_test(NAME SOURCES ... LIBS ... [LABELS ...] [TIMEOUT s] [ARGS ...] [CORES n] [SERIAL] [WAITS])
+# tutti_test(NAME SOURCES ... LIBS ... [LABELS ...] [TIMEOUT s] [ARGS ...] [CORES n] [COST n] [SERIAL] [WAITS]
+#            [ONE_THREAD])
 #
 # Adds the GoogleTest program build/<preset>/bin/tests/NAME and one ctest entry for each of its
 # suites, `NAME.Suite`. An entry for each test would need a process for each test. An entry for each
 # whole program would leave cores idle, and would hide which part of the program failed. The labels
 # of an entry are the folder of its area (unit, conformance, ...) and LABELS. CI also runs tests
-# with the label "sanitize" under the sanitizers. TIMEOUT applies to one suite. It is meant to end
-# only suites that hang, so it is far longer than a suite takes on a slow machine. No other test
-# runs at the same time as a SERIAL suite. A suite counts as one busy core, or as CORES busy cores.
-# A suite that waits most of the time (WAITS) counts as a quarter of a core. A suite in which every
-# test is skipped counts as skipped. Sources may use TUTTI_BIN_DIR (the folder of `tutti` and the
-# examples) and TUTTI_SOURCE_DIR.
+# with the label "sanitize" under the sanitizers, but not under tsan if the program has only one
+# thread (ONE_THREAD), since ThreadSanitizer would find nothing there. TIMEOUT applies to one suite.
+# It is meant to end only suites that hang, so it is far longer than a suite takes on a slow
+# machine. No other test runs at the same time as a SERIAL suite. A suite counts as one busy core,
+# or as CORES busy cores. A suite that waits most of the time (WAITS) counts as a quarter of a core.
+# ctest starts the suites with the highest COST first. A suite in which every test is skipped counts
+# as skipped. Sources may use TUTTI_BIN_DIR (the folder of `tutti` and the examples) and
+# TUTTI_SOURCE_DIR.
 set(TUTTI_TEST_DISCOVER ${CMAKE_CURRENT_LIST_DIR}/discover.cmake)
 set(TUTTI_TEST_SKIP_CODE 77)
 # `./dev test` counts in quarters of a core, so a test that keeps a core busy has four PROCESSORS in ctest.
@@ -22,7 +25,7 @@ set(TUTTI_TEST_ENVIRONMENT
     TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1)
 
 function(tutti_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 TEST "SERIAL;WAITS" "CORES;TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 TEST "ONE_THREAD;SERIAL;WAITS" "CORES;COST;TIMEOUT" "SOURCES;LIBS;LABELS;ARGS")
   if(TEST_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tutti_test(${name}): unknown arguments: ${TEST_UNPARSED_ARGUMENTS}")
   endif()
@@ -37,6 +40,9 @@ function(tutti_test name)
   endif()
   math(EXPR processors "${TEST_CORES} * ${TUTTI_TEST_CORE}")
   set(schedule "PROCESSORS ${processors}")
+  if(TEST_COST)
+    string(APPEND schedule " COST ${TEST_COST}")
+  endif()
   if(TEST_WAITS)
     # ctest starts a suite with WAITS first, and other tests use the rest of its core.
     set(schedule "PROCESSORS 1 COST 20")
@@ -55,12 +61,17 @@ function(tutti_test name)
   set(include_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_include.cmake)
   list(JOIN TEST_ARGS "|" arguments)
   set(labels ${area} ${TEST_LABELS})
-  if("sanitize" IN_LIST labels)
-    add_dependencies(sanitized ${name})
-  else()
+  if(NOT "sanitize" IN_LIST labels)
     # The source files of one program may use one name for different things, so no unity build can join them.
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  elseif(TEST_ONE_THREAD AND TUTTI_SANITIZE MATCHES thread)
+    list(REMOVE_ITEM labels sanitize)
+  else()
+    add_dependencies(sanitized ${name})
   endif()
+  file(WRITE ${include_file} "if(EXISTS \"${listing}\")\n  include(\"${listing}\")\nelse()\n"
+                             "  add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)\n"
+                             "  set_tests_properties(${name}_NOT_BUILT PROPERTIES LABELS \"${labels}\")\nendif()\n")
   list(JOIN labels "|" labels)
   list(JOIN TUTTI_TEST_ENVIRONMENT "|" environment)
   add_custom_command(
@@ -70,8 +81,5 @@ function(tutti_test name)
             -D SERIAL=${TEST_SERIAL} -D "SCHEDULE=${schedule}" -D SKIP_CODE=${TUTTI_TEST_SKIP_CODE}
             -D SUMMARY=${PROJECT_BINARY_DIR}/test_summary.txt -P ${TUTTI_TEST_DISCOVER}
     VERBATIM)
-  file(WRITE ${include_file} "if(EXISTS \"${listing}\")\n  include(\"${listing}\")\nelse()\n"
-                             "  add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)\n"
-                             "  set_tests_properties(${name}_NOT_BUILT PROPERTIES LABELS \"${TEST_LABELS}\")\nendif()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include_file})
 endfunction()

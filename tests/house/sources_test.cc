@@ -2,6 +2,8 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,6 +83,37 @@ TEST(Sources, EveryVariableIsInTheTable) {
         EXPECT_NE(std::ranges::find(known, name), known.end())
             << file.path << ":" << i + 1 << ": " << name << " is not in core/config_table.cc";
       }
+    }
+  }
+}
+
+// Returns the name that a using-declaration or an alias of a namespace makes known.
+std::optional<std::string> shortened_by(const std::string& line) {
+  static const std::regex declaration(R"(^\s*(?:using [\w:]+::(\w+)|namespace (\w+) = [\w:]+);.*)");
+  if (line.find("using ") == line.npos && line.find("namespace ") == line.npos) return std::nullopt;
+  std::smatch parts;
+  if (!std::regex_match(line, parts, declaration)) return std::nullopt;
+  return parts[1].matched ? parts[1] : parts[2];
+}
+
+TEST(Sources, ShortenedNamesAreFound) {
+  EXPECT_EQ(shortened_by("using std::chrono::milliseconds;"), "milliseconds");
+  EXPECT_EQ(shortened_by("  namespace asio_ip = asio::ip;"), "asio_ip");
+  EXPECT_EQ(shortened_by("using Words = std::vector<std::string>;"), std::nullopt);
+}
+
+// clang-tidy checks several sources as one file (tests/house/tidy.py), so the use of a name in one source
+// might hide that another source declares it without use. This test looks at each source by itself.
+TEST(Sources, ShortenedNamesAreUsed) {
+  for (const SourceFile& file : source_tree()) {
+    if (!file.path.ends_with(".cc")) continue;
+    for (const std::string& line : file.lines) {
+      const std::optional<std::string> name = shortened_by(line);
+      if (!name) continue;
+      const std::regex word("\\b" + *name + "\\b");
+      const auto uses = std::ranges::count_if(
+          file.lines, [&](const std::string& other) { return std::regex_search(other, word); });
+      EXPECT_GT(uses, 1) << file.path << ": " << line;
     }
   }
 }

@@ -19,7 +19,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 
 const std::string wait_for_long = "echo rank $RANK waits; exec sleep 1000";
 

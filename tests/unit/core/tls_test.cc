@@ -17,7 +17,6 @@ namespace {
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using State = Guard::State;
 
 constexpr Parties one_to_two{Service::data, 1, 2};

@@ -26,7 +26,6 @@ using record::FromAgent;
 using record::FromLauncher;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 FromAgent hello_record() {
   FromAgent record;
