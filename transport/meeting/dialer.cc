@@ -165,6 +165,7 @@ void Dialer::fail(Code code, const std::string& why) {
 void Dialer::stop() {
   context_.timers.cancel(*this);
   drop();
+  phase_ = Phase::pausing;
 }
 
 void Dialer::drop() {

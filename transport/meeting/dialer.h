@@ -32,7 +32,7 @@ class Dialer final : public DescriptorHandler, public Timer {
   ~Dialer() override { stop(); }
 
   void start() { try_next(); }
-  // Returns whether an attempt is under way. This is false between two attempts. A connection that has passed
+  // Returns whether an attempt is under way. This is false between two attempts and after the last one. A connection that has passed
   // the guard counts as an attempt under way.
   bool in_progress() const { return phase_ != Phase::pausing; }
 
@@ -51,7 +51,7 @@ class Dialer final : public DescriptorHandler, public Timer {
   void on_timer() override;
 
  private:
-  enum class Phase { pausing, connecting, proving, passed };
+  enum class Phase { pausing, connecting, proving, passed };  // `pausing` also after the last attempt
 
   void try_next();
   void reached();
