@@ -323,5 +323,17 @@ TEST(DoctorFindings, SayWhetherMessagesPassBetweenRdmaDevices) {
               ElementsAre(problem("of 2 more pairs of hosts", "TUTTI_TRANSPORTS=shm,tcp")));
 }
 
+TEST(DoctorFindings, SayThatRdmaDevicesCannotBeTestedWithoutPorts) {
+  Examined examined = healthy(3);
+  const std::string lack = "tcp: no port of 5000-5001 (TUTTI_PORT_RANGE) is free on 10.0.0.1";
+  examined.cards = {{0, 1, lack}, {0, 2, lack}, {1, 2, ""}};
+  EXPECT_THAT(
+      find_all(examined),
+      ElementsAre(problem("the RDMA devices of alpha and beta, and of 1 more pair of hosts cannot be tested, "
+                          "since a job of one rank on each host does not have enough ports: tcp: no port of",
+                          "a wider TUTTI_PORT_RANGE"),
+                  note("messages pass between the RDMA devices of beta, gamma")));
+}
+
 }  // namespace
 }  // namespace tutti::tools::doctor
