@@ -4,6 +4,8 @@ Each host has its own address and host name. (Each command runs in a new UTS nam
 that name is set.) Some libraries compare host names or network namespaces to decide which ranks
 share memory. So these libraries use the bridge between two hosts.
 """
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -13,6 +15,7 @@ from pathlib import Path
 
 ON_HOST = Path(__file__).resolve().parent / "on_host.sh"
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+AUTOGROUP_LOCK = Path("/run/tutti-bench-autogroup")
 END_S = 60  # seconds in which the processes of a host must end after SIGKILL
 
 
@@ -35,18 +38,63 @@ def _identity(path):
     return found.st_dev, found.st_ino
 
 
-def _set_autogroup(value):
-    """Sets whether Linux schedules each session as a unit ("1" or "0"), and returns the earlier setting.
-    Returns None if the setting does not exist or cannot be changed."""
-    try:
-        before = AUTOGROUP.read_text().strip()
-        AUTOGROUP.write_text(value)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        print(f"bench: cannot set sched_autogroup_enabled to {value}: {error}", file=sys.stderr)
-        return None
-    return before
+class AutogroupOff:
+    """From `start` to `end`, Linux does not schedule each session as a unit. Several benches may need this at once:
+    the last one restores the earlier setting.
+
+    Each bench has a shared lock on a file, which holds the earlier setting. The kernel releases the lock of a bench
+    that is killed. If that was the last one, the next bench restores the setting. Another lock, on a second file, is
+    only held for a moment. It makes one bench at a time count the others."""
+
+    def __init__(self, setting=AUTOGROUP, lock=AUTOGROUP_LOCK):
+        self.setting = setting
+        self.lock = lock
+        self.users = None
+
+    def start(self):
+        if not self.setting.exists():
+            return
+        try:
+            with self._alone(), contextlib.ExitStack() as opened:
+                users = opened.enter_context(open(self.lock, "a+", encoding="ascii"))
+                before = self.setting.read_text().strip()
+                self.setting.write_text("0")
+                users.seek(0)
+                if not users.read():
+                    self._note(users, before)
+                fcntl.flock(users, fcntl.LOCK_SH)
+                self.users = users
+                opened.pop_all()
+        except OSError as error:
+            print(f"bench: cannot set {self.setting} to 0: {error}", file=sys.stderr)
+
+    def end(self):
+        if self.users is None:
+            return
+        try:
+            with self._alone(), self.users:
+                fcntl.flock(self.users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.users.seek(0)
+                if before := self.users.read():
+                    self.setting.write_text(before)
+                self._note(self.users, "")
+        except BlockingIOError:
+            pass  # another bench still needs the setting
+        except OSError as error:
+            print(f"bench: cannot restore {self.setting}: {error}", file=sys.stderr)
+        self.users = None
+
+    @staticmethod
+    def _note(users, before):
+        users.truncate(0)
+        users.write(before)
+        users.flush()
+
+    @contextlib.contextmanager
+    def _alone(self):
+        with open(f"{self.lock}.mutex", "w", encoding="ascii") as mutex:
+            fcntl.flock(mutex, fcntl.LOCK_EX)
+            yield
 
 
 class NetworkHosts:
@@ -61,13 +109,13 @@ class NetworkHosts:
     def __init__(self, count):
         self.count = count
         self.prefix = f"tutti-bench-{os.getpid()}"
+        self.autogroup_off = AutogroupOff()
 
     def __enter__(self):
         # A bench that is ended by a signal must remove its hosts, too.
         self.earlier_handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        self.earlier_autogroup = None
         try:
-            self.earlier_autogroup = _set_autogroup("0")
+            self.autogroup_off.start()
             self._make()
         except BaseException:
             self._end()
@@ -82,8 +130,7 @@ class NetworkHosts:
         try:
             self._remove()
         finally:
-            if self.earlier_autogroup is not None:
-                _set_autogroup(self.earlier_autogroup)
+            self.autogroup_off.end()
 
     def address(self, host):
         return f"10.204.0.{host + 1}"

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -120,6 +121,27 @@ TEST_F(Doctor, NamesAPortThatAFirewallClosesInOneDirection) {
                         " port 20000 (Connection timed out), but beta can connect to alpha: a firewall"));
   EXPECT_THAT(report, HasSubstr("iptables -I INPUT -p tcp -s " + hosts().address(0) +
                                 " --dport 20000:20010 -j ACCEPT on beta"));
+}
+
+// The host beta drops all packets of alpha, also the answers to its own connections.
+TEST_F(Doctor, NamesRulesThatOpenBothDirections) {
+  make_hosts(2);
+  if (absent()) GTEST_SKIP() << hosts().problem();
+  const auto run_rule = [this](int host, const std::string& rule) {
+    Process process(hosts().on(host, {"sh", "-c", rule}));
+    return process.wait() == 0;
+  };
+  if (!run_rule(1, "iptables -A INPUT -p tcp -s " + hosts().address(0) + " -j DROP"))
+    GTEST_SKIP() << "no firewall: iptables does not work here";
+  const Process::Environment environment = {{"TUTTI_PORT_RANGE", "20000-20010"}};
+  const std::string report = examine({"-H", "alpha,beta"}, 1, environment);
+  EXPECT_THAT(report, AllOf(HasSubstr("1 problem:"), HasSubstr("in neither direction")));
+  const std::regex advice("(iptables -I [^,]*(?:,[^ ,]+)* -j ACCEPT) on (alpha|beta)");
+  int rules = 0;
+  for (std::sregex_iterator found(report.begin(), report.end(), advice), end; found != end; ++found, ++rules)
+    EXPECT_TRUE(run_rule((*found)[2] == "alpha" ? 0 : 1, (*found)[1])) << (*found)[1];
+  EXPECT_EQ(rules, 2) << report;
+  EXPECT_THAT(examine({"-H", "alpha,beta"}, 0, environment), HasSubstr("nothing is wrong"));
 }
 
 TEST_F(Doctor, NamesAWrongInterface) {

@@ -27,11 +27,12 @@ SMALL = 8
 
 def sizes(largest):
     """Yields 4, 8, 64, 512, ... bytes, and finally `largest`."""
-    size = 4
+    size, last = 4, 0
     while size <= largest:
         yield size
+        last = size
         size *= 2 if size == 4 else 8
-    if size // 8 < largest:
+    if last < largest:
         yield largest
 
 

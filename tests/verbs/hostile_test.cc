@@ -1,6 +1,7 @@
 // Tests what a rank does if its peer breaks the protocol, or leaves. The test plays the peer, rank 1.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <functional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/security/messages.h"
 #include "tests/verbs/end.h"
 #include "tests/verbs/lone_rank.h"
 #include "transport/stream/frame.h"
@@ -157,6 +159,13 @@ TEST_F(VerbsTalker, WhoSendsAnUnexpectedNoteIsToBlame) {
 TEST_F(VerbsTalker, WhoSendsSomethingElseThanNotesIsLost) {
   Note note = rank_.hello();
   ++note.magic;
+  EXPECT_THAT(status_after([&] { peer_.say(note); }).message(), HasSubstr("it broke the protocol"));
+}
+
+// Only a rank that connects without a token may get the notice of a guard, in place of the first note.
+TEST_F(VerbsTalker, WhoSendsTheNoticeOfAGuardLaterIsLost) {
+  Note note = rank_.hello();
+  std::memcpy(static_cast<void*>(&note), security::notice_magic.data(), security::notice_magic.size());
   EXPECT_THAT(status_after([&] { peer_.say(note); }).message(), HasSubstr("it broke the protocol"));
 }
 

@@ -1,5 +1,6 @@
 #include "tests/verbs/lone_rank.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -9,6 +10,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "core/security/guard.h"
+#include "core/security/messages.h"
 #include "transport/meeting/socket.h"
 #include "transport/tcp/factory.h"
 #include "transport/verbs/factory.h"
@@ -64,6 +67,13 @@ Descriptor Door::let_in() const {
 }
 
 bool Door::turn_away() const { return static_cast<bool>(let_in()); }
+
+void Door::deny() const {
+  const Descriptor guest = let_in();
+  std::array<unsigned char, security::Guard::message_bytes> notice{};
+  std::ranges::copy(security::notice_magic, notice.begin());
+  EXPECT_EQ(send(guest.get(), notice.data(), notice.size(), MSG_NOSIGNAL), std::ssize(notice));
+}
 
 void Door::refuse(const Descriptor& guest, const Status& why) {
   Note note;

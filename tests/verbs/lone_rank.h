@@ -39,6 +39,8 @@ class Door {
   bool turn_away() const;
   // Returns the next connection once its hello has arrived, or nothing if none arrives.
   Descriptor let_in() const;
+  // Waits for the next connection and its hello, and answers with the notice of a guard.
+  void deny() const;
   // Refuses such a connection for this reason, but does not close it.
   static void refuse(const Descriptor& guest, const Status& why);
 

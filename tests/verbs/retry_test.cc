@@ -36,6 +36,21 @@ TEST(VerbsRetry, TheNextAddressOfThePeerIsTried) {
   rank.node().mesh.shutdown(Deadline::after(std::chrono::seconds(0)));
 }
 
+// At the first address of rank 1, the test plays a guard that belongs to somebody else. Rank 0 has no token.
+TEST(VerbsRetry, ANoticeAtOneAddressDoesNotEndTheAttempts) {
+  const std::array<Door, 2> doors;
+  LoneRank rank({doors[0].address(), doors[1].address()});
+  conformance::Send send(8, conformance::collective(1), 0);
+  rank.node().post(1, send);
+  for (int round = 0; round < 2; ++round) {
+    doors[0].deny();
+    ASSERT_TRUE(doors[1].turn_away());
+  }
+  doors[0].deny();
+  doors[1].deny();
+  EXPECT_EQ(send.wait().code(), Code::unauthenticated) << send.status.to_string();
+}
+
 // The test plays rank 1, which has connected to rank 0, and refuses the connection of rank 0. Rank 0
 // reads the refusal before it reads rank 1's hello. So when it reads the hello, it has gone over to tcp, but
 // its verbs channel still exists.

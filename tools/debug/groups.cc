@@ -23,6 +23,12 @@ std::string situation(const View& view, double& age) {
                          : (last->failed ? "failed in " : "has left ") + numbered(*last);
 }
 
+// Puts the situation of one rank into the plural if `count` ranks share it.
+std::string for_several(const std::string& what, std::size_t count) {
+  const std::string singular = "has ";
+  return count > 1 && what.starts_with(singular) ? "have " + what.substr(singular.size()) : what;
+}
+
 }  // namespace
 
 const RankDump::Operation* View::running() const {
@@ -71,7 +77,7 @@ std::string Group::describe(const std::map<int, const RankDump*>& dumps) const {
     if (status != "ok") failures[status].push_back(rank);
   }
   for (const auto& [what, place] : places) {
-    text += "  " + plural(place.ranks) + ": " + what;
+    text += "  " + plural(place.ranks) + ": " + for_several(what, place.ranks.size());
     if (place.longest > 0) {
       const std::string age = format_age(place.longest);
       text += what.starts_with("in ") ? ", for " + age : ", " + age + " ago";

@@ -37,11 +37,13 @@ Result<std::string> cards_in_use(const Config& config) {
   return (*made)->facts();
 }
 
-std::uint16_t free_port(const std::string& address, const Config& config) {
+Result<std::uint16_t> free_port(const std::string& address, const Config& config) {
   const PortRange range = config.port_range.value_or(PortRange{0, 0});
   const Result<Descriptor> socket = meeting::listen_on("the probe", address, range.first, range.last);
-  const auto found = socket.ok() ? meeting::local_address(socket->get()) : std::nullopt;
-  return found ? found->port() : std::uint16_t{0};
+  if (!socket.ok()) return socket.status();
+  const auto found = meeting::local_address(socket->get());
+  if (!found) return Status(Code::internal, "the probe: a socket at " + address + " has no address");
+  return found->port();
 }
 
 std::string test_cards(const CardTest& test, const std::string& transport) {

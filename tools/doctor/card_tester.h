@@ -20,8 +20,8 @@ struct CardTest {
 // not use verbs.
 Result<std::string> cards_in_use(const Config& config);
 
-// Returns a port that is free at a literal address, or 0 if there is none.
-std::uint16_t free_port(const std::string& address, const Config& config);
+// Returns a port that is free at a literal address, or why there is none.
+Result<std::uint16_t> free_port(const std::string& address, const Config& config);
 
 // Runs one rank of a job of two ranks that may use only `transport`. Returns an empty text if the two
 // ranks have exchanged messages, and otherwise the reason why they could not. The probes of the two hosts

@@ -39,13 +39,18 @@ void Examination::test_cards_of_next_round() {
   for (const CardPair& pair : *pairs) {
     requests.push_back({pair.one, {.what = "port", .addresses = {pair.test.address}}});
   }
-  const auto take_port = [pairs](std::size_t host, const ProbeAnswer& answer) {
-    std::ranges::find(*pairs, host, &CardPair::one)->test.port = answer.port;
+  const auto take_port = [this, pairs](std::size_t host, const ProbeAnswer& answer) {
+    const auto pair = std::ranges::find(*pairs, host, &CardPair::one);
+    pair->test.port = answer.port;
+    if (answer.port != 0) return;
+    const std::string failure = answer.failure.empty() ? "its probe names no free port" : answer.failure;
+    examined_.cards.push_back({.one = host, .other = pair->other, .failure = failure});
   };
   ask_all(requests, take_port, [this, pairs] { test_cards_of(*pairs); });
 }
 
-// Both hosts of a pair take part in the test, and both report its result.
+// Both hosts of a pair take part in the test, and both report its result. The result of the first host
+// counts, unless the second one lacks ports: the first one then knows only that nobody came.
 void Examination::test_cards_of(const std::vector<CardPair>& pairs) {
   std::vector<Request> requests;
   for (CardPair pair : pairs) {
@@ -56,9 +61,18 @@ void Examination::test_cards_of(const std::vector<CardPair>& pairs) {
     }
   }
   const auto take_result = [this, pairs](std::size_t host, const ProbeAnswer& answer) {
-    const auto pair = std::ranges::find(pairs, host, &CardPair::one);
-    if (pair != pairs.end())
-      examined_.cards.push_back({.one = host, .other = pair->other, .failure = answer.failure});
+    const auto pair = std::ranges::find_if(
+        pairs, [host](const CardPair& each) { return each.one == host || each.other == host; });
+    const CardResult result{.one = pair->one, .other = pair->other, .failure = answer.failure};
+    if (host != result.one && !result.lacks_ports()) return;
+    const auto known = std::ranges::find_if(examined_.cards, [&](const CardResult& each) {
+      return each.one == result.one && each.other == result.other;
+    });
+    if (known == examined_.cards.end()) {
+      examined_.cards.push_back(result);
+    } else if (!known->lacks_ports()) {
+      *known = result;
+    }
   };
   ask_all(requests, take_result, [this] { test_cards_of_next_round(); });
 }

@@ -36,7 +36,12 @@ struct Connection {
 struct CardResult {
   std::size_t one = 0;
   std::size_t other = 0;
-  std::string failure = {};  // why no messages pass between the devices; empty if they pass
+  // Why no messages pass between the devices, or why the devices cannot be tested. Empty if messages pass.
+  std::string failure = {};
+
+  // Returns whether the test failed because TUTTI_PORT_RANGE has too few ports for its ranks. Such a test
+  // says nothing about the devices.
+  bool lacks_ports() const { return failure.find("(TUTTI_PORT_RANGE) is free") != std::string::npos; }
 };
 
 // `Examined` holds the results of all probes.

@@ -85,31 +85,53 @@ void add_wrong_interfaces(const Examined& examined, const Reaches& reaches, std:
                       .mend = filter_mend(examined)});
 }
 
-// Returns the advice that makes the host `to` accept connections from the sources: a rule for `iptables` or
-// `ip6tables`, and a range of ports if the user has set none.
-std::string opening_rule(const Examined& examined, std::size_t to, const Path& path,
-                         const HostNumbers& sources) {
-  const HostFacts& facts = *examined.hosts[to].facts;
+bool is_ipv4(const std::string& address) { return address.find(':') == address.npos; }
+
+// Returns the addresses from which packets of the sources reach the targets, in the form of `iptables -s`: a
+// list of addresses, or a network. `path` leads to a host of that network. The result is empty if nothing is
+// known.
+std::string senders(const Examined& examined, const Path& path, const HostNumbers& targets,
+                    const HostNumbers& sources) {
   std::set<std::string> addresses;
-  for (const std::size_t source : sources) {
-    for (const Connection& connection : examined.connections) {
-      if (connection.from != source || connection.to != to) continue;
-      for (const Path& tried : connection.paths) {
-        if (!tried.from.empty()) addresses.insert(printable(tried.from));
-      }
+  for (const Connection& connection : examined.connections) {
+    if (std::ranges::count(sources, connection.from) == 0) continue;
+    if (std::ranges::count(targets, connection.to) == 0) continue;
+    for (const Path& tried : connection.paths) {
+      if (!tried.from.empty() && is_ipv4(tried.from) == is_ipv4(path.to)) addresses.insert(tried.from);
     }
   }
-  std::string from = join({addresses.begin(), addresses.end()}, addresses.size());
-  std::erase(from, ' ');
-  constexpr std::size_t most_sources = 4;
-  if (addresses.size() > most_sources || from.empty()) from = network_of(facts, path.to);
-  const std::string range = facts.port_range.empty() ? "20000-21000" : printable(facts.port_range);
-  std::string ports = range;
+  constexpr std::size_t most_addresses = 4;
+  if (!addresses.empty() && addresses.size() <= most_addresses) {
+    std::string list = join({addresses.begin(), addresses.end()}, addresses.size());
+    std::erase(list, ' ');
+    return list;
+  }
+  for (const ExaminedHost& host : examined.hosts) {
+    if (host.facts && owner_of(*host.facts, path.to) != nullptr) return network_of(*host.facts, path.to);
+  }
+  return {};
+}
+
+constexpr const char* default_ports = "20000-21000";
+
+// Returns the rule of `iptables` or `ip6tables` by which the targets accept packets from the sources.
+// `match` is the option that takes the range of ports.
+std::string opening_rule(const Examined& examined, const Path& path, const HostNumbers& targets,
+                         const HostNumbers& sources, const std::string& match) {
+  const std::string& range = examined.hosts[targets.front()].facts->port_range;
+  std::string ports = range.empty() ? default_ports : printable(range);
   std::ranges::replace(ports, '-', ':');
-  const std::string program = path.to.find(':') == path.to.npos ? "iptables" : "ip6tables";
-  const std::string rule = program + " -I INPUT -p tcp" + (from.empty() ? "" : " -s " + from) + " --dport " +
-                           ports + " -j ACCEPT on " + examined.hosts[to].name;
-  return facts.port_range.empty() ? "TUTTI_PORT_RANGE=" + range + ", and " + rule : rule;
+  const std::string from = senders(examined, path, targets, sources);
+  return std::string(is_ipv4(path.to) ? "iptables" : "ip6tables") + " -I INPUT -p tcp" +
+         (from.empty() ? "" : " -s " + from) + " " + match + " " + ports + " -j ACCEPT on " +
+         names_of(examined, targets);
+}
+
+// Returns the advice to set a range of ports, in front of a rule that opens these ports. The result is empty
+// if the user has set a range.
+std::string range_advice(const Examined& examined, std::size_t host) {
+  const bool is_set = !examined.hosts[host].facts->port_range.empty();
+  return is_set ? "" : "TUTTI_PORT_RANGE=" + std::string(default_ports) + ", and ";
 }
 
 std::string at(const Path& path) {
@@ -131,10 +153,10 @@ void add_one_way(const Examined& examined, const Reaches& reaches, std::vector<F
   for (const auto& [to, sources] : cut) {
     const Path& path = *example[to];
     const std::string name = examined.hosts[to].name, from = names_of(examined, sources);
-    findings.push_back({.what = from + " cannot connect to " + name + " " + at(path) + ", but " + name +
-                                " can connect to " + from + ": a firewall on " + name +
-                                ", or between them, lets only one direction through",
-                        .mend = opening_rule(examined, to, path, sources)});
+    findings.push_back(
+        {.what = from + " cannot connect to " + name + " " + at(path) + ", but " + name + " can connect to " +
+                 from + ": a firewall on " + name + ", or between them, lets only one direction through",
+         .mend = range_advice(examined, to) + opening_rule(examined, path, {to}, sources, "--dport")});
   }
 }
 
@@ -177,12 +199,15 @@ void add_separated(const Examined& examined, const Reaches& reaches, std::vector
     const Path& path = *reaches.at(pair).missing;
     const std::string name = examined.hosts[host].name, rest = names_of(examined, others);
     const std::string from = examined.hosts[pair.first].name;
-    findings.push_back({.what = name + " and " + rest +
-                                " cannot connect to each other, in neither direction: " + from + " fails " +
-                                at(path),
-                        .mend = "see `ip route get " + printable(path.to) + "` on " + from +
-                                " and the firewalls of both; to let connections in: " +
-                                opening_rule(examined, pair.second, path, {pair.first})});
+    // A firewall that drops the answers, too, must open the ports of both ends of a connection.
+    const std::string match = "-m multiport --ports";
+    findings.push_back(
+        {.what = name + " and " + rest + " cannot connect to each other, in neither direction: " + from +
+                 " fails " + at(path),
+         .mend = "see `ip route get " + printable(path.to) + "` on " + from +
+                 " and the firewalls of both; to let connections in: " + range_advice(examined, pair.second) +
+                 opening_rule(examined, path, {host}, others, match) + ", and " +
+                 opening_rule(examined, path, others, {host}, match)});
   }
 }
 

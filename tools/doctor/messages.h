@@ -41,7 +41,8 @@ struct ProbeAnswer {
   std::vector<std::string> routes = {};
   std::vector<Path> paths = {};  // one for each target
   std::uint16_t port = 0;        // port: a port that is free; 0 if there is none
-  std::string failure = {};      // cards: why no messages pass between the devices; empty if they pass
+  // port: why no port is free; cards: why no messages pass between the devices. Empty if all is well.
+  std::string failure = {};
 };
 
 // The lines end without a newline.

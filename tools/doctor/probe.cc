@@ -43,8 +43,14 @@ ProbeAnswer tell_clock() {
 
 ProbeAnswer tell_port(const std::string& address) {
   const Result<Config> config = Config::from_environment();
+  if (!config.ok()) return problem(config.status().message());
+  const Result<std::uint16_t> port = free_port(address, *config);
   ProbeAnswer answer;
-  if (config.ok()) answer.port = free_port(address, *config);
+  if (port.ok()) {
+    answer.port = *port;
+  } else {
+    answer.failure = port.status().message();
+  }
   return answer;
 }
 

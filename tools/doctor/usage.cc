@@ -18,8 +18,12 @@ namespace {
 
 constexpr std::size_t most_targets = 8;
 
-// Converts the facts to the `Interface` objects from which tutti chooses. It leaves out addresses
-// that have no meaning on this host, such as fe80::1%eth0 if this host has no eth0.
+// Returns whether an address is link-local, such as fe80::1%eth0. Such an address has a meaning only on the
+// host that it was found on.
+bool is_link_local(const AddressFacts& address) { return address.address.find('%') != std::string::npos; }
+
+// Converts the facts to the `Interface` objects from which tutti chooses. It leaves out link-local addresses:
+// this host may have an interface of the same name, whose network is another one.
 std::vector<Interface> interfaces_of(const HostFacts& facts) {
   std::vector<Interface> interfaces;
   for (const InterfaceFacts& one : facts.interfaces) {
@@ -27,6 +31,7 @@ std::vector<Interface> interfaces_of(const HostFacts& facts) {
       .name = one.name, .loopback = one.loopback, .addresses = {}
     };
     for (const AddressFacts& address : one.addresses) {
+      if (is_link_local(address)) continue;
       if (const auto parsed = parse_address(address.address, 0)) interface.addresses.push_back(*parsed);
     }
     if (!interface.addresses.empty()) interfaces.push_back(std::move(interface));

@@ -55,6 +55,7 @@ Status Device::check_stream(StreamHandle stream) const {
   if (!context.ok()) return context.status();
   if (*context == context_) return {};
   const Current current(api_, *context);
+  if (!current.status().ok()) return current.status();
   Ordinal other = ordinal_;
   const Outcome got = api_.CtxGetDevice(&other);
   if (got != success) return status_of(api_, got, "cuCtxGetDevice");
@@ -72,14 +73,14 @@ Result<bool> Device::has(StreamHandle stream) const {
 Device::Current::Current(const Device& device) : Current(device.api_, device.context_) {}
 
 Device::Current::Current(const Api& api, Context context)
-    : api_(api), pushed_(api_.CtxPushCurrent(context) == success), capture_mode_(capture_mode_relaxed) {
+    : api_(api), pushed_(api_.CtxPushCurrent(context)), capture_mode_(capture_mode_relaxed) {
   api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
 }
 
 Device::Current::~Current() {
   api_.ThreadExchangeStreamCaptureMode(&capture_mode_);
   Context context = nullptr;
-  if (pushed_) api_.CtxPopCurrent(&context);
+  if (pushed_ == success) api_.CtxPopCurrent(&context);
 }
 
 Result<std::vector<int>> capabilities(const Api& api) {

@@ -48,10 +48,13 @@ class Device {
     ~Current();
     Current(const Current&) = delete;
     Current& operator=(const Current&) = delete;
+    // Returns ok, or the reason why the context is not current. Usually the device has failed, and all its
+    // functions fail.
+    Status status() const { return status_of(api_, pushed_, "cuCtxPushCurrent"); }
 
    private:
     const Api& api_;
-    const bool pushed_;  // false if the device has failed
+    const Outcome pushed_;
     int capture_mode_;
   };
 

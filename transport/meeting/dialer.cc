@@ -95,7 +95,7 @@ void Dialer::guard_failed() {
   switch (why.code()) {
     case Code::unauthenticated:
     case Code::mismatch:
-      return fail(why.code(), why.message());
+      return attempt_denied(why);
     case Code::timeout:
       return attempt_failed(ETIMEDOUT);
     case Code::peer_lost:
@@ -112,10 +112,21 @@ void Dialer::watch_for(std::uint32_t events) {
 }
 
 void Dialer::attempt_failed(int error) {
-  drop();
   last_error_ = error;
   if (error == ECONNREFUSED) ++refused_in_round_;
   if (is_rejection(error)) ++rejected_in_round_;
+  try_other();
+}
+
+void Dialer::attempt_denied(const Status& why) {
+  denied_at_ = next_;
+  denial_ = why;
+  ++denied_in_round_;
+  try_other();
+}
+
+void Dialer::try_other() {
+  drop();
   if (++next_ < endpoints_.size()) {
     retry_after(milliseconds(0));
   } else {
@@ -123,16 +134,19 @@ void Dialer::attempt_failed(int error) {
   }
 }
 
+// An endpoint that denies says nothing about the peer if others do not answer. So in a round, it counts like
+// the others.
 void Dialer::round_failed() {
-  refused_rounds_ = refused_in_round_ == endpoints_.size() ? refused_rounds_ + 1 : 0;
-  rejected_rounds_ = rejected_in_round_ == endpoints_.size() ? rejected_rounds_ + 1 : 0;
-  refused_in_round_ = rejected_in_round_ = 0;
+  const std::size_t all = endpoints_.size(), denied = std::exchange(denied_in_round_, 0);
+  refused_rounds_ = std::exchange(refused_in_round_, 0) + denied == all ? refused_rounds_ + 1 : 0;
+  rejected_rounds_ = std::exchange(rejected_in_round_, 0) + denied == all ? rejected_rounds_ + 1 : 0;
   next_ = 0;
+  if (denied == all) return fail(denial_.code(), denial_.message());
   if (refused_rounds_ >= refused_rounds_until_lost)
-    return fail(Code::peer_lost, "no process listens at " + format_endpoints(endpoints_) + " any more");
+    return give_up(Code::peer_lost, "no process listens at " + format_endpoints(endpoints_) + " any more");
   if (rejected_rounds_ >= rejected_rounds_until_lost) {
-    return fail(Code::unreachable, "no connection to " + format_endpoints(endpoints_) + ": " +
-                                       failure_text(last_error_) + firewall_hint);
+    return give_up(Code::unreachable, "no connection to " + format_endpoints(endpoints_) + ": " +
+                                          failure_text(last_error_) + firewall_hint);
   }
   retry_after(backoff_.next());
 }
@@ -152,9 +166,18 @@ void Dialer::out_of_time() {
   const std::string last = last_error_ != 0 ? ", last: " + failure_text(last_error_) : ": nothing answered";
   // `scarce` says whether the cause is a lack of descriptors, memory or local ports.
   const bool scarce = is_scarcity(last_error_) || last_error_ == EADDRNOTAVAIL;
-  fail(
+  give_up(
       scarce ? Code::resource_exhausted : Code::unreachable,
       "no connection to " + format_endpoints(endpoints_) + " in time" + last + (scarce ? "" : firewall_hint));
+}
+
+// Reports why no endpoint has accepted a connection. If one of them has denied it, that is the likeliest
+// reason.
+void Dialer::give_up(Code code, const std::string& why) {
+  if (denial_.ok()) return fail(code, why);
+  const std::string denied = "the process at " + format_endpoints({endpoints_[denied_at_]}) +
+                             " has denied a connection (" + denial_.message() + ")";
+  fail(denial_.code(), denied + ", and the other addresses do not answer: " + why);
 }
 
 void Dialer::fail(Code code, const std::string& why) {
@@ -165,6 +188,7 @@ void Dialer::fail(Code code, const std::string& why) {
 void Dialer::stop() {
   context_.timers.cancel(*this);
   drop();
+  phase_ = Phase::pausing;
 }
 
 void Dialer::drop() {

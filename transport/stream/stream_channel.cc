@@ -21,7 +21,7 @@ struct StreamChannel::State {
   bool kick_again = false;
   bool peer_left = false;  // the peer's goodbye has arrived
   bool pipe_over = false;  // close_pipe was called
-  bool begun = false;      // the pipe has asked for a frame to write, or a frame has arrived
+  bool begun = false;      // the pipe has been given a frame to write, or a frame has arrived
   bool remote = false;     // write_remotely was called
   bool writes_over = false;
 
@@ -132,8 +132,9 @@ bool StreamChannel::has_urgent_frames() const { return !state_->pipe_over && sta
 
 OutgoingFrame* StreamChannel::next_frame() {
   if (state_->pipe_over) return nullptr;
-  state_->begun = true;
-  return state_->sender.next_frame();
+  OutgoingFrame* const frame = state_->sender.next_frame();
+  if (frame != nullptr) state_->begun = true;
+  return frame;
 }
 
 void StreamChannel::frame_written(OutgoingFrame& frame) { state_->sender.frame_written(frame); }

@@ -97,11 +97,18 @@ void Connector::on_ready(std::uint32_t) {
   if (have_ < answer_.size()) return;
   if (const auto verdict = decode_answer(answer_)) {
     judge(*verdict);
-  } else if (const auto refusal = security::refusal_by_guard(answer_, "it")) {
-    dialer_.fail(refusal->code(), refusal->message());
+  } else if (const auto refusal = refusal_by_guard()) {
+    drop_pipe();
+    dialer_.attempt_denied(*refusal);
   } else {
     attempt_failed(ECONNREFUSED);  // some other program has the port now
   }
+}
+
+// A rank without a token passes no guard. If the peer has a guard, the peer's guard answers the hello.
+std::optional<Status> Connector::refusal_by_guard() const {
+  if (context_.credentials != nullptr) return std::nullopt;
+  return security::refusal_by_guard(answer_, "it");
 }
 
 void Connector::judge(Verdict verdict) {

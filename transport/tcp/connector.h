@@ -38,6 +38,7 @@ class Connector final : public DescriptorHandler, public meeting::DialerEvents {
   void on_dial_failed(const Status& why) override;
 
   int greet();
+  std::optional<Status> refusal_by_guard() const;
   void judge(Verdict verdict);
   void attempt_failed(int error);
   void drop_pipe();

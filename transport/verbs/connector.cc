@@ -138,7 +138,7 @@ void Connector::next_path(const Status& why) {
 
 void Connector::on_broken(const Status& why) {
   drop();
-  if (why.code() == Code::unauthenticated) return dialer_.fail(why.code(), why.message());
+  if (why.code() == Code::unauthenticated) return dialer_.attempt_denied(why);
   log::debug("verbs: an attempt to connect to ", context_.describe(peer_), " has ended: ", why.message());
   dialer_.attempt_failed(EPIPE);
 }

@@ -14,7 +14,8 @@ class LinkEvents;
 // since its end reveals that the peer has died.
 class Link final : public DescriptorHandler {
  public:
-  // The connection must have passed its guard.
+  // The connection must have passed its guard. The side that connects gives `events`, and the side that
+  // accepts sets them later.
   Link(Context& context, meeting::Connection connection, LinkEvents* events);
   ~Link() override;
 
@@ -33,6 +34,9 @@ class Link final : public DescriptorHandler {
   meeting::Connection connection_;
   LinkEvents* events_;
   bool watching_ = false;
+  // A rank that connects without a token passes no guard. If the peer has a guard, its notice arrives in
+  // place of the first note.
+  bool may_hear_guard_;
   std::size_t have_ = 0;  // bytes of `note_` that have arrived
   Note note_;
 };

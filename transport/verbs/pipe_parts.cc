@@ -7,7 +7,7 @@
 namespace tutti::verbs {
 
 Pipe::Outcome Pipe::write_payload(OutgoingFrame& frame) {
-  if (reading_ == most_reading || !post_payload(frame)) {
+  if (!post_payload(frame)) {
     full_ = true;
     return Outcome::full;
   }

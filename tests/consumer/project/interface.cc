@@ -157,11 +157,15 @@ void use_messages(Communicator& comm) {
   }
   same.then([&](const tutti::Status& status) { called = status.ok(); });
   expect(called && same.done() && same.status().ok(), "batch");
+  same.wait_on(nullptr);  // no stream has to wait for an operation that has ended
 }
 
 void use_groups(Communicator& comm) {
   std::optional<Communicator> part = comm.split(0, 0);
   expect(part && *part && !comm.split(tutti::no_color), "split");
+  const std::array<int, 1> members = {0};
+  Communicator group = comm.group(members, 1, {.timeout = 60s});
+  expect(group.size() == 1 && comm.group(members).rank() == 0, "group");
   tutti::Allocation memory = comm.allocate(4096);
   expect(memory.data() && memory.bytes() == 4096 && memory.as<float>().size() == 1024, "allocation");
   static_cast<void>(memory.registered());

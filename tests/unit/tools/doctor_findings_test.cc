@@ -117,6 +117,40 @@ TEST(DoctorFindings, NameTheHostThatNobodyReaches) {
                                   "ip route get 10.0.0.3")));
 }
 
+// A firewall may drop the answers of the hosts to which its own host connects. So the rules open the ports at
+// both ends of a connection, on both hosts.
+TEST(DoctorFindings, OpenBothHostsIfNeitherDirectionWorks) {
+  Examined examined = healthy(3);
+  for (const std::size_t other : {1, 2}) {
+    cut(path_of(examined, 0, other));
+    cut(path_of(examined, other, 0));
+  }
+  EXPECT_THAT(
+      find_all(examined),
+      ElementsAre(problem("alpha and beta, gamma cannot connect to each other, in neither direction",
+                          "TUTTI_PORT_RANGE=20000-21000, and iptables -I INPUT -p tcp -s 10.0.0.2,10.0.0.3 "
+                          "-m multiport --ports 20000:21000 -j ACCEPT on alpha, and iptables -I INPUT -p tcp "
+                          "-s 10.0.0.1 -m multiport --ports 20000:21000 -j ACCEPT on beta, gamma")));
+  for (ExaminedHost& host : examined.hosts) host.facts->port_range = "5000-5009";
+  for (const std::size_t other : {1, 2}) path_of(examined, 0, other).from.clear();
+  EXPECT_THAT(find_all(examined), ElementsAre(problem("alpha and beta, gamma",
+                                                      "let connections in: iptables -I INPUT -p tcp -s "
+                                                      "10.0.0.2,10.0.0.3 -m multiport --ports 5000:5009 "
+                                                      "-j ACCEPT on alpha, and iptables -I INPUT -p tcp "
+                                                      "-s 10.0.0.0/24 -m multiport")));
+}
+
+TEST(DoctorFindings, MixNoFamiliesOfAddressesInARule) {
+  Examined examined = healthy(2);
+  Connection& connection = examined.connections.front();
+  connection.paths.push_back(connection.paths.front());
+  connection.paths.back().from = "fd00::1";
+  connection.paths.back().to = "fd00::2";
+  for (Path& path : connection.paths) cut(path);
+  EXPECT_THAT(find_all(examined), ElementsAre(problem("alpha cannot connect to beta at 10.0.0.2",
+                                                      "iptables -I INPUT -p tcp -s 10.0.0.1 --dport")));
+}
+
 TEST(DoctorFindings, NameAWrongInterfaceAndTheRightOne) {
   Examined examined = healthy(3, 2);
   for (const std::size_t from : {0, 1, 2}) {
@@ -288,6 +322,18 @@ TEST(DoctorFindings, SayWhetherMessagesPassBetweenRdmaDevices) {
   examined.cards[2].failure = examined.cards[0].failure = "none arrived";
   EXPECT_THAT(find_all(examined),
               ElementsAre(problem("of 2 more pairs of hosts", "TUTTI_TRANSPORTS=shm,tcp")));
+}
+
+TEST(DoctorFindings, SayThatRdmaDevicesCannotBeTestedWithoutPorts) {
+  Examined examined = healthy(3);
+  const std::string lack = "tcp: no port of 5000-5001 (TUTTI_PORT_RANGE) is free on 10.0.0.1";
+  examined.cards = {{0, 1, lack}, {0, 2, lack}, {1, 2, ""}};
+  EXPECT_THAT(
+      find_all(examined),
+      ElementsAre(problem("the RDMA devices of alpha and beta, and of 1 more pair of hosts cannot be tested, "
+                          "since a job of one rank on each host does not have enough ports: tcp: no port of",
+                          "a wider TUTTI_PORT_RANGE"),
+                  note("messages pass between the RDMA devices of beta, gamma")));
 }
 
 }  // namespace

@@ -176,14 +176,14 @@ TEST(DoctorProbe, AnswersEachCommand) {
 
 TEST(DoctorProbe, NamesAFreePort) {
   const Config config = Config::from_environment().take();
-  EXPECT_NE(free_port(loopback_address, config), 0);
-  EXPECT_EQ(free_port("192.0.2.1", config), 0);
+  EXPECT_NE(free_port(loopback_address, config).take(), 0);
+  EXPECT_THAT(free_port("192.0.2.1", config).status().message(), HasSubstr("cannot listen on 192.0.2.1"));
 }
 
 // Returns the results of a test by this transport at rank 0 and at rank 1.
 std::vector<std::string> results_of_test(const std::string& transport) {
   CardTest test{.rank = 1, .address = loopback_address};
-  test.port = free_port(loopback_address, Config::from_environment().take());
+  test.port = free_port(loopback_address, Config::from_environment().take()).take();
   std::string at_1;
   std::thread other([&] { at_1 = test_cards(test, transport); });
   const std::string at_0 = test_cards({0, test.address, test.port}, transport);
@@ -194,6 +194,24 @@ std::vector<std::string> results_of_test(const std::string& transport) {
 TEST(DoctorProbe, TestsWhetherMessagesPass) {
   EXPECT_THAT(results_of_test("tcp"), testing::Each(""));
   EXPECT_THAT(results_of_test("no transport"), testing::Each(HasSubstr("no transport")));
+}
+
+// The words of the failure show the doctor that the devices have not been tested (findings_cards.cc).
+TEST(DoctorProbe, SaysThatThereAreTooFewPorts) {
+  Responder responder(1, pass);
+  const std::string port = std::to_string(*responder.listen(loopback_address, {}));
+  setenv("TUTTI_PORT_RANGE", (port + "-" + port).c_str(), 1);
+  const auto refused = testing::HasSubstr("no port of " + port + "-" + port + " (TUTTI_PORT_RANGE) is free");
+  const auto none = free_port(loopback_address, Config::from_environment().take());
+  EXPECT_THAT(none.status().message(), refused);
+  std::istringstream in(to_line(ProbeCommand{.what = "port", .addresses = {loopback_address}}) + "\n");
+  std::ostringstream out;
+  Probe().serve(in, out);
+  EXPECT_THAT(parse_answer(out.str()).take().failure, refused);
+  CardTest test{.rank = 0, .address = loopback_address};
+  test.port = free_port(loopback_address, {}).take();
+  EXPECT_THAT(test_cards(test, "tcp"), refused);
+  unsetenv("TUTTI_PORT_RANGE");
 }
 
 }  // namespace

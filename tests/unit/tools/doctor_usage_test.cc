@@ -24,6 +24,17 @@ TEST(DoctorUsage, IsThatOfAJob) {
   EXPECT_THAT(usage_of(facts, "").problem, HasSubstr("TUTTI_SOCKET_IFNAME is 'ib'"));
 }
 
+// Every host has an interface `lo`, so this host could take the address for one of its own.
+TEST(DoctorUsage, IsNoLinkLocalAddressOfAnotherHost) {
+  HostFacts facts = healthy_facts(0, 2);
+  facts.interfaces[1].addresses = {{"fe80::1%lo", 64, 0}};
+  facts.filter = "eth0";
+  facts.filter_variable = "TUTTI_SOCKET_IFNAME";
+  EXPECT_THAT(usage_of(facts, "").problem, HasSubstr("matches no network interface"));
+  facts.interfaces[1].addresses.push_back({"10.0.0.1", 24, 4000});
+  EXPECT_THAT(usage_of(facts, "").addresses, ElementsAre("10.0.0.1"));
+}
+
 TEST(DoctorUsage, MeetsWhereTheLauncherWouldMeet) {
   HostFacts facts = healthy_facts(0, 2);
   const auto meeting = meeting_of(facts, {"10.1.0.2", "10.1.0.3"}, {"10.1.0.1", "10.1.0.1"});

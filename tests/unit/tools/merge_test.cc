@@ -79,6 +79,18 @@ TEST(Merge, NamesWhoIsBehind) {
   EXPECT_THAT(text, Not(HasSubstr("CIRCLE")));
 }
 
+// Ranks that share a situation share a line.
+TEST(Merge, SpeaksOfSeveralRanksInThePlural) {
+  std::vector<RankDump> dumps;
+  for (int rank = 0; rank < 5; ++rank) dumps.push_back(dump_of(rank, 5));
+  for (const int rank : {2, 3, 4}) over(dumps[static_cast<std::size_t>(rank)], "barrier()");
+  running(dumps[4], "all_reduce(count=4)", {2});
+  const std::string text = merge(dumps);
+  EXPECT_THAT(text, HasSubstr("ranks 0, 1: have called nothing\n"));
+  EXPECT_THAT(text, HasSubstr("ranks 2, 3: have left #0 barrier(), 8.000 s ago\n"));
+  EXPECT_THAT(text, HasSubstr("rank 4: in #1 all_reduce(count=4), for 7.000 s\n"));
+}
+
 TEST(Merge, NamesWhoHasNoDump) {
   auto dumps = world(3);
   running(dumps[0], "barrier()", {2});

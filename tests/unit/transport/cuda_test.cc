@@ -293,6 +293,19 @@ TEST_F(CudaTest, StreamsOfOtherDevicesAreRefused) {
   EXPECT_EQ(follow(stream->handle(), 1).code(), Code::invalid_argument);
 }
 
+// If the context of the stream cannot be made current, the context of the buffers still is. It says nothing
+// about the stream.
+TEST_F(CudaTest, AStreamWhoseContextCannotBeUsedIsNotChecked) {
+  const auto device = open(0), other = open(1);
+  const Device::Current outside(*other);
+  const auto stream = Stream::create(*other).take();
+  const Device::Current current(*device);
+  fake_cuda_fail("cuCtxPushCurrent_v2", 1, 700);
+  EXPECT_EQ(device->check_stream(stream->handle()).message(),
+            "cuCtxPushCurrent: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
+  EXPECT_EQ(device->check_stream(stream->handle()).code(), Code::invalid_argument);
+}
+
 TEST_F(CudaTest, BrokenDeviceFailsEverything) {
   const auto device = open();
   const Device::Current current(*device);

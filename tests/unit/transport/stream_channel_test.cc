@@ -28,6 +28,16 @@ TEST(Stream, SmallMessageIsOneFrame) {
   EXPECT_EQ(pair.b->counters().messages_received, 1u);
 }
 
+// A pipe that asks for a frame in vain has written nothing. So another transport can still be used instead.
+TEST(Stream, HasNotBegunBeforeThereIsAFrame) {
+  StreamPair pair;
+  pair.a->write();
+  EXPECT_FALSE(pair.a->has_begun());
+  TestSend send(8);
+  pair.a->send(send);
+  EXPECT_TRUE(pair.a->has_begun());
+}
+
 // Tests sizes around the limits. Each message arrives in chunks, and its receive is posted before or after
 // the message arrives.
 TEST(Stream, AllSizesAllChunks) {

@@ -46,6 +46,39 @@ TEST(TcpGuard, RanksWithDifferentTokensFailOnBothSides) {
   }
 }
 
+// Another job, which has a token, listens at one of the addresses of rank 1.
+TEST(TcpGuard, ARankWithoutATokenGoesOnToTheNextAddress) {
+  Pair others(with_token("secret"));
+  const auto endpoints = [](const std::string& address) { return address.substr(0, address.find('/')); };
+  auto zero = create({}).take(), one = create({}).take();
+  const std::string address_0 = zero->address(), address_1 = one->address();
+  const std::string both = endpoints(others.addresses[1]) + "," + address_1;
+  {
+    const auto node_0 = make_node(0, {peer_info(0, address_0), peer_info(1, both)}, std::move(zero));
+    const auto node_1 = make_node(1, {peer_info(0, address_0), peer_info(1, address_1)}, std::move(one));
+    Send send(8, collective(0), 1);
+    Recv recv(8, 0, collective(0));
+    node_1->post(recv);
+    node_0->post(1, send);
+    EXPECT_TRUE(send.wait().ok()) << send.status.to_string();
+    EXPECT_TRUE(recv.wait().ok()) << recv.status.to_string();
+    std::thread other([&] { node_1->shut_down(); });
+    node_0->shut_down();
+    other.join();
+  }
+  // Rank 1 has ended.
+  auto again = create({}).take();
+  const std::string address = again->address();
+  const auto node =
+      make_node(0, {peer_info(0, address), peer_info(1, both)}, std::move(again), std::chrono::hours(1));
+  Send send(8, collective(0), 1);
+  node->post(1, send);
+  EXPECT_EQ(send.wait().code(), Code::unauthenticated) << send.status.to_string();
+  EXPECT_THAT(send.status.message(), HasSubstr("the process at " + endpoints(others.addresses[1]) +
+                                               " has denied a connection (it asks"));
+  EXPECT_THAT(send.status.message(), HasSubstr("no process listens at"));
+}
+
 TEST(TcpGuard, StrangersAndHoldersOfOtherTokensDisturbNobody) {
   Pair world(with_token("secret"), 2);
   expect_exchange(world[0], 0, world[1], 1, 0);
