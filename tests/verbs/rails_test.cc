@@ -158,6 +158,33 @@ INSTANTIATE_TEST_SUITE_P(Memory, VerbsRails, testing::Bool(), [](const auto& mem
   return std::string(memory.param ? "Registered" : "Unregistered");
 });
 
+// A receive into registered memory has a memory window on each rail. It registers nothing, and its keys end
+// with it.
+TEST(VerbsRailKeys, LastAsLongAsTheReceive) {
+  RailedRanks pair;
+  pair.wait_for_both_rails();
+  constexpr std::size_t bytes = 1 << 20;
+  Node &from = (*pair.world)[0], &to = (*pair.world)[1];
+  Send send(bytes, collective(1), 5);
+  Recv recv(bytes, 0, collective(1));
+  const auto sent = from.mesh.add_memory(send.memory).take();
+  const auto received = to.mesh.add_memory(recv.memory).take();
+  const Record before = pair.provider.record();
+  to.post(recv);
+  from.post(1, send);
+  ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
+  EXPECT_TRUE(recv.holds(5));
+  const Record after = pair.provider.record();
+  EXPECT_EQ(after.traffic.registrations, before.traffic.registrations);
+  EXPECT_EQ(after.traffic.binds - before.traffic.binds, 2u);
+  EXPECT_EQ(after.traffic.invalidations - before.traffic.invalidations, 2u);
+  std::ranges::fill(recv.memory, std::byte{0xee});
+  const std::vector<std::byte> then = recv.memory;
+  pair.provider.write_as(after.last_write, std::vector<std::byte>(64, std::byte{0xbb}));
+  EXPECT_TRUE(pair.provider.is_broken(after.last_write.pair));
+  EXPECT_TRUE(recv.memory == then);
+}
+
 // Calls `harm`, which breaks all remaining rails, while both ranks wait for a message. Expects that both
 // ranks lose their peer.
 void expect_loss(RailedRanks& pair, const std::function<void()>& harm) {
