@@ -54,9 +54,9 @@ constexpr Config::Variable table[] = {
                 "heartbeats even while a process computes, but a process that is stopped or cut off sends none.",
      .least = 1, .shapes_wire = true},
     {.name = "TUTTI_TRANSPORTS", .member = &Config::transports, .default_value = "",
-     .meaning = "The transports to use, in order of preference. Not set, or auto: all that can run, fastest first. If "
-                "the list contains nccl, NCCL carries out collectives on CUDA devices. If the list is set without "
-                "nccl, such collectives go through the host.",
+     .meaning = "The transports to use, in order of preference. Not set, or auto: all that can run except mpi, "
+                "fastest first. With mpi, messages travel through an MPI. If the list contains nccl, NCCL carries out "
+                "collectives on CUDA devices. If the list is set without nccl, such collectives go through the host.",
      .shapes_wire = true},
     {.name = "TUTTI_CUDA_LIBRARY", .member = &Config::cuda_library, .default_value = "",
      .meaning = "The file of the CUDA driver's library. Not set: libcuda.so.1, if the system has it."},
@@ -68,8 +68,9 @@ constexpr Config::Variable table[] = {
                 "srun --mpi=pmix. Not set: the one that the process has loaded, or libpmix.so.2 of the launcher or "
                 "the system."},
     {.name = "TUTTI_MPI_LIBRARY", .member = &Config::mpi_library, .default_value = "",
-     .meaning = "The file of MPI's library, through which ranks meet with mpi://. Not set: the one that the process has "
-                "loaded, or else the first that the system finds, beginning with the launcher's MPI."},
+     .meaning = "The file of MPI's library, through which ranks meet with mpi://, and through which messages travel with "
+                "TUTTI_TRANSPORTS=mpi. Not set: the one that the process has loaded, or else the first that the system "
+                "finds, beginning with the launcher's MPI."},
     {.name = "TUTTI_SOCKET_IFNAME", .member = &Config::socket_ifname, .default_value = "",
      .meaning = "Network interfaces: prefixes separated by commas, or a CIDR. A leading ^ excludes, a leading = "
                 "matches whole names, and ^= excludes whole names. Not set: the interface that routes to the store."},

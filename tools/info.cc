@@ -56,16 +56,15 @@ void print_machine() {
 void print_transports(const Config& config, const std::optional<SocketAddress>& route) {
   std::cout << "\ntransports, in order of preference:\n";
   for (const TransportEntry& entry : transport_entries()) {
-    const auto made = entry.create({.config = config, .route = route});
+    const Result<std::string> facts = facts_of(entry, {.config = config, .route = route});
     std::cout << "  " << entry.name << " (" << entry.meaning << "): ";
-    if (made.ok()) {
-      const std::string facts = (*made)->facts();
-      std::cout << "can run" << (facts.empty() ? "" : ", with " + printable(facts)) << "\n";
+    if (facts.ok()) {
+      std::cout << "can run" << (facts->empty() ? "" : ", with " + printable(*facts)) << "\n";
       const Status left_out = entry.left_out == nullptr ? Status() : entry.left_out(config);
       if (!left_out.ok() && config.transports.empty())
         std::cout << "    not used: " << left_out.message() << "\n";
     } else {
-      std::cout << "cannot run: " << made.status().message() << "\n";
+      std::cout << "cannot run: " << printable(facts.status().message()) << "\n";
     }
   }
 }

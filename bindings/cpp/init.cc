@@ -10,6 +10,7 @@
 #include <tutti/log.h>
 #include <tutti/version.h>
 
+#include "bindings/cpp/launching.h"
 #include "bindings/cpp/loopback_check.h"
 #include "bindings/cpp/mpi_meeting.h"
 #include "bindings/cpp/offloads.h"
@@ -25,7 +26,6 @@
 #include "core/reserve.h"
 #include "rendezvous/launch/environment.h"
 #include "rendezvous/launch/open_ports.h"
-#include "rendezvous/launch/url.h"
 #include "rendezvous/meeting/bootstrap.h"
 #include "rendezvous/store/prefix_store.h"
 
@@ -44,6 +44,11 @@ struct Setup {
 
   const std::vector<std::string>& transport_names() const {
     return options.transports.empty() ? config.transports : options.transports;
+  }
+  // Returns whether the user has chosen the transport `mpi`.
+  bool names_mpi() const {
+    const std::vector<std::string>& names = transport_names();
+    return std::ranges::find(names, "mpi") != names.end();
   }
   // Returns a text that must be equal on all ranks. It says whether this rank has a token, because
   // a store that is not tutti's own does not check tokens.
@@ -99,44 +104,6 @@ Setup configure(const InitOptions& options) {
   setup.security = security::settings_from(setup.config).take();
   setup.offloads = make_offloads(setup.transport_names(), setup.config).take();
   return setup;
-}
-
-Launch launch_of(const InitOptions& given) {
-  return discover({.url = given.url, .rank = given.rank, .world_size = given.world_size}).take();
-}
-
-Deadline init_deadline(const Setup& setup, const std::optional<std::chrono::nanoseconds>& from_url) {
-  if (setup.options.timeout.count() > 0) return Deadline::after(setup.options.timeout);
-  return Deadline::after(from_url.value_or(setup.config.init_timeout));
-}
-
-// Returns the URL by which the ranks meet through MPI, or nothing if they meet elsewhere. If the program and
-// TUTTI_INIT_METHOD both name a place, the program's URL counts. (`discover` reports places that differ.)
-std::optional<InitUrl> mpi_url(const InitOptions& given, const Config& config) {
-  for (const std::string& text : {given.url, config.init_method}) {
-    const Result<InitUrl> url = parse_url(text);
-    if (!url.ok() || url->scheme == InitUrl::Scheme::env) continue;
-    return url->scheme == InitUrl::Scheme::mpi ? std::optional(*url) : std::nullopt;
-  }
-  return std::nullopt;
-}
-
-// Returns the launch, and begins the meeting if the ranks meet through MPI. MPI then says which rank this
-// process is.
-Launch launch_of(const Setup& setup, std::unique_ptr<MpiMeeting>& mpi) {
-  const InitOptions& given = setup.options;
-  const std::optional<InitUrl> url = mpi_url(given, setup.config);
-  if (!url) return launch_of(given);
-  mpi = MpiMeeting::begin(setup.config.mpi_library, given.interrupted, init_deadline(setup, url->timeout))
-            .take();
-  if (given.rank.value_or(mpi->rank()) != mpi->rank() ||
-      given.world_size.value_or(mpi->size()) != mpi->size()) {
-    throw Error(Status(Code::invalid_argument,
-                       "the options of init contradict MPI, which says that this is rank " +
-                           std::to_string(mpi->rank()) + " of " + std::to_string(mpi->size())));
-  }
-  return discover({.url = given.url, .rank = mpi->rank(), .world_size = mpi->size(), .said_by = "MPI"})
-      .take();
 }
 
 // Returns the version that all ranks must run, such as "0.1.0 (build 3fa92c11d0e4)".
@@ -307,7 +274,7 @@ Placement placement(const InitOptions& given) {
 Communicator init(const InitOptions& given) {
   Setup setup = configure(given);
   std::unique_ptr<MpiMeeting> mpi;
-  const Launch launch = launch_of(setup, mpi);
+  const Launch launch = launch_of(given, setup.config, setup.names_mpi(), mpi);
   log::debug("rank ", launch.rank, " of ", launch.world_size, " by ", launch.source, ", meeting at ",
              to_string(launch.store));
   JoinOptions join_options;
@@ -329,7 +296,7 @@ Communicator init(const InitOptions& given) {
   join_options.addresses = [&](const Session& session) {
     return setup.addresses(session.route, session.credentials);
   };
-  const Deadline deadline = init_deadline(setup, launch.timeout);
+  const Deadline deadline = init_deadline(given, setup.config, launch.timeout);
   std::optional<Communicator> built;
   join_options.approve = check_loopback;
   join_options.connect = builder(setup, launch.rank, deadline, built);
@@ -351,11 +318,12 @@ Communicator init(std::shared_ptr<Store> store, int rank, int world_size, const 
   self.rank = rank;
   self.world_size = world_size;
   const security::SharedCredentials credentials = security::Credentials::create(setup.security).take();
+  const Deadline deadline = init_deadline(given, setup.config, std::nullopt);
+  if (setup.names_mpi()) join_mpi(given, setup.config, deadline);
   self.wire_digest = setup.wire_digest();
   self.version = build_name();
   self.offloads = setup.offload_facts();
   PrefixStore keys(setup.prefix(), std::move(store));
-  const Deadline deadline = init_deadline(setup, std::nullopt);
   std::optional<Communicator> built;
   ExchangeOptions options{.interrupted = given.interrupted};
   options.addresses = [&] { return setup.addresses(std::nullopt, credentials); };

@@ -1,6 +1,7 @@
 #include "bindings/cpp/mpi_process.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "core/backoff.h"
 #include "core/fork_guard.h"
+#include "core/random.h"
 #include "core/security/digest.h"
 #include "rendezvous/launch/environment.h"
 #include "rendezvous/meeting/detached_call.h"
@@ -49,7 +51,8 @@ Status MpiProcess::begin(std::unique_lock<std::mutex>& turn, const std::string& 
   if (Status status = check_thread(); !status.ok()) return status;
   if (Status status = find_place(); !status.ok()) return status;
   if (Status status = check_launcher(); !status.ok()) return status;
-  return copy_world(deadline);
+  if (Status status = copy_world(deadline); !status.ok()) return status;
+  return agree_on_world(deadline);
 }
 
 Status MpiProcess::load(const std::string& chosen) {
@@ -89,13 +92,14 @@ Status MpiProcess::initialize(Deadline deadline) {
   return {};
 }
 
-void MpiProcess::finalize() const {
+void MpiProcess::finalize() {
   if (!status_.ok() || born_ != fork_generation() || library_->is_finalized()) return;
+  if (messenger_ && !messenger_->close()) return;
   static_cast<void>(library_->finalize());
 }
 
-// MPI must allow calls by this thread. It need not allow calls by several threads at once, since `init`
-// returns only after its last call of MPI.
+// MPI must allow calls by this thread. It need not allow calls by several threads at once, unless tutti's
+// messages travel through it, since `init` returns only after its last call of MPI.
 Status MpiProcess::check_thread() const {
   const mpi::ThreadLevel level = library_->thread_level();
   if (level == mpi::ThreadLevel::serialized || level == mpi::ThreadLevel::multiple) return {};
@@ -129,6 +133,30 @@ Status MpiProcess::copy_world(Deadline deadline) {
   if (Status status = wait("MPI_Comm_idup", deadline); !status.ok()) return fail(status);
   has_copy_ = true;
   return library_->status_of(library_->return_errors(communicator_), "MPI_Comm_set_errhandler");
+}
+
+// Agrees with the other processes on a number that no other MPI world has.
+Status MpiProcess::agree_on_world(Deadline deadline) {
+  if (messenger_) return {};
+  const Status started = start_broadcast(Secret(rank_ == 0 ? std::to_string(random_number()) : ""));
+  if (!started.ok()) return started;
+  const Result<Secret> text = finish_broadcast(deadline);
+  if (!text.ok()) return text.status();
+  std::uint64_t world = 0;
+  const std::string_view digits = text->reveal();
+  std::from_chars(digits.data(), digits.data() + digits.size(), world);
+  messenger_.emplace(*library_, communicator_, world, rank_);
+  return {};
+}
+
+Result<mpi::Messenger*> MpiProcess::messenger() {
+  if (!status_.ok()) return status_;
+  if (!messenger_) return Status(Code::unsupported, "the process has not joined an MPI world");
+  const mpi::ThreadLevel level = library_->thread_level();
+  if (level == mpi::ThreadLevel::serialized || level == mpi::ThreadLevel::multiple) return &*messenger_;
+  return Status(Code::invalid_argument,
+                "MPI allows calls by one thread only, but the transport mpi calls it on several threads; "
+                "initialize MPI with MPI_THREAD_MULTIPLE or MPI_THREAD_SERIALIZED");
 }
 
 Status MpiProcess::start_broadcast(const Secret& text) {

@@ -15,6 +15,7 @@
 
 #include "rendezvous/meeting/session_text.h"
 #include "transport/mpi/library.h"
+#include "transport/mpi/messenger.h"
 #include "transport/mpi/search.h"
 
 namespace tutti {
@@ -26,7 +27,8 @@ namespace tutti {
 //
 // A process has one object of this class, which is never destroyed, because MPI may still write into its
 // memory. After a failed call, MPI is not called again, and is not finalized: MPI_Finalize would wait for
-// ranks that may be missing. A forked child does not finalize MPI either.
+// ranks that may be missing. The same holds if the messenger has failed, or a peer of it is lost. A forked
+// child does not finalize MPI either.
 class MpiProcess {
  public:
   static MpiProcess& instance();
@@ -45,6 +47,9 @@ class MpiProcess {
                std::function<bool()> interrupted, Deadline deadline);
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // Returns what carries messages through MPI. Fails with `unsupported` if `begin` was never called, and with
+  // `invalid_argument` if MPI allows calls by one thread only. Any thread may call it, except during `begin`.
+  Result<mpi::Messenger*> messenger();
 
   // Starts to hand rank 0's text to all ranks. All ranks must call it. The text is empty on the other ranks.
   Status start_broadcast(const Secret& text);
@@ -61,9 +66,10 @@ class MpiProcess {
   Status check_launcher() const;
   Status find_place();
   Status copy_world(Deadline deadline);
+  Status agree_on_world(Deadline deadline);
   Status wait(const std::string& call, Deadline deadline);
   Status fail(const Status& status);
-  void finalize() const;
+  void finalize();
 
   const std::uint32_t born_;  // the `fork_generation` of this process
   std::mutex mutex_;
@@ -73,6 +79,7 @@ class MpiProcess {
   Status status_;
   int rank_ = 0, size_ = 1;
   bool has_copy_ = false;
+  std::optional<mpi::Messenger> messenger_;
   mpi::Handle communicator_, request_;
   std::vector<std::byte> bytes_ = std::vector<std::byte>(max_session_bytes);
 };

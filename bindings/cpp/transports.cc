@@ -6,8 +6,11 @@
 
 #include <tutti/log.h>
 
+#include "bindings/cpp/mpi_process.h"
 #include "bindings/cpp/offloads.h"
+#include "rendezvous/launch/environment.h"
 #include "rendezvous/launch/interfaces.h"
+#include "transport/mpi/factory.h"
 #include "transport/shm/factory.h"
 #include "transport/tcp/factory.h"
 #include "transport/verbs/factory.h"
@@ -58,6 +61,31 @@ Result<std::unique_ptr<Transport>> create_verbs(const TransportSetup& setup) {
   return verbs::create(options);
 }
 
+Status not_encrypted() {
+  return Status(Code::unsupported, "TUTTI_TLS is set, but messages through MPI would not be encrypted");
+}
+
+// The processes have joined an MPI world before, in `init` (`MpiProcess`), since that needs all of them.
+Result<std::unique_ptr<Transport>> create_mpi(const TransportSetup& setup) {
+  if (setup.config.tls) return not_encrypted();
+  const Result<mpi::Messenger*> messenger = MpiProcess::instance().messenger();
+  if (!messenger.ok()) return messenger.status();
+  mpi::Options options;
+  options.messenger = *messenger;
+  options.limits = limits_of(setup.config);
+  return mpi::create(options);
+}
+
+Result<std::string> mpi_facts(const Config& config) {
+  if (config.tls) return not_encrypted();
+  const auto launcher = mpi::launcher_of(environment_of_process());
+  const auto library = mpi::Library::open(mpi::library_names(config.mpi_library, launcher));
+  if (!library.ok()) return library.status();
+  return (*library)->describe();
+}
+
+Status mpi_left_out(const Config&) { return Status(Code::unsupported, "TUTTI_TRANSPORTS does not name it"); }
+
 Status verbs_left_out(const Config& config) {
   if (!verbs::is_switched_off(config)) return {};
   return Status(Code::unsupported,
@@ -68,6 +96,7 @@ constexpr std::array entries = {
     TransportEntry{"shm", "shared memory on one host", create_shm},
     TransportEntry{"verbs", "InfiniBand and RoCE", create_verbs, verbs_left_out},
     TransportEntry{"tcp", "TCP sockets", create_tcp},
+    TransportEntry{"mpi", "messages of MPI", create_mpi, mpi_left_out, mpi_facts},
 };
 
 const TransportEntry* find(std::string_view name) {
@@ -126,6 +155,13 @@ MessageLimits limits_of(const Config& config) {
   return {.eager = static_cast<std::uint32_t>(config.eager_limit),
           .credit = static_cast<std::uint32_t>(config.eager_credit),
           .fragment = static_cast<std::uint32_t>(config.fragment)};
+}
+
+Result<std::string> facts_of(const TransportEntry& entry, const TransportSetup& setup) {
+  if (entry.facts != nullptr) return entry.facts(setup.config);
+  const Result<std::unique_ptr<Transport>> made = entry.create(setup);
+  if (!made.ok()) return made.status();
+  return (*made)->facts();
 }
 
 std::span<const TransportEntry> transport_entries() { return entries; }

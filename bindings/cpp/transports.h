@@ -35,7 +35,13 @@ struct TransportEntry {
   // Returns ok, or the reason for leaving the transport out if the user does not name it. If this is null,
   // the transport is never left out.
   Status (*left_out)(const Config& config) = nullptr;
+  // Returns what the transport would use, if it can be made only within `init`. If this is null, `create`
+  // works at any time.
+  Result<std::string> (*facts)(const Config& config) = nullptr;
 };
+
+// Returns what the transport uses on this host, or why it cannot run here.
+Result<std::string> facts_of(const TransportEntry& entry, const TransportSetup& setup);
 
 // Returns the addresses, as text, on which this process listens for connections of other ranks.
 // There is only one address if the user has given one, and otherwise one for each chosen interface.

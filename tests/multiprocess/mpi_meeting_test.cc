@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/multiprocess/installed_mpis.h"
 #include "tests/multiprocess/launched_ranks.h"
 #include "tests/support/process.h"
 
@@ -16,38 +17,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string mpi_rank = TUTTI_BIN_DIR "/tests/mpi_meeting_rank";
-
-// `Mpi` is an MPI that may be installed.
-struct Mpi {
-  std::string name;
-  Words launcher;
-  std::string package;
-  std::string library;
-  std::string other_library;
-};
-
-std::ostream& operator<<(std::ostream& out, const Mpi& mpi) { return out << mpi.name; }
-
-const Mpi open_mpi = {
-    "OpenMpi", {"mpirun.openmpi", "--oversubscribe"}, "openmpi-bin", "libmpi.so.40", "libmpich.so.12"};
-const Mpi mpich = {"Mpich", {"mpiexec.hydra"}, "mpich", "libmpich.so.12", "libmpi.so.40"};
-
-class MpiMeeting : public testing::TestWithParam<Mpi> {
+class MpiMeeting : public UnderEachMpi {
  protected:
-  void SetUp() override {
-    const std::string& program = GetParam().launcher.front();
-    if (!is_installed(program))
-      GTEST_SKIP() << program << " (Debian's package " << GetParam().package << ") is not installed";
-  }
-  static Words ranks(int number, const Words& command) {
-    return GetParam().launcher + Words{"-n", std::to_string(number)} + command;
-  }
-  static Process::Environment with(Process::Environment environment = {}) {
-    environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
-    environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
-    return environment;
-  }
   static void expect_success(const Words& command, const std::string& out) {
     Process job(command, with());
     EXPECT_EQ(job.wait(), 0) << job.report();
@@ -111,8 +82,7 @@ TEST_P(MpiMeeting, ARankThatDoesNotComeEndsInAnError) {
   EXPECT_THAT(errors_of("late", {{"TUTTI_INIT_TIMEOUT", "5s"}}), HasSubstr("within the time given"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Any, MpiMeeting, testing::Values(open_mpi, mpich),
-                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(Any, MpiMeeting, each_mpi, name_of_mpi);
 
 // A process that no launcher has started is the only rank of its world.
 TEST(MpiMeetingAlone, AProcessWithoutALauncherMeetsItself) {

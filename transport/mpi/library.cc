@@ -17,6 +17,7 @@ template <class Raw>
 struct Values {
   Raw comm_world, byte, errors_return;
   void* status_ignore;
+  int any_source;
   ThreadLevels levels;
 };
 
@@ -61,6 +62,18 @@ class Bound final : public Library {
     return mpi_.Ibcast(bytes.data(), static_cast<int>(bytes.size()), values_.byte, root, raw(communicator),
                        &raw(request));
   }
+  Outcome start_send(std::span<const std::byte> bytes, int to, int tag, Handle communicator,
+                     Handle& request) const override {
+    return mpi_.Isend(bytes.data(), static_cast<int>(bytes.size()), values_.byte, to, tag, raw(communicator),
+                      &raw(request));
+  }
+  Outcome start_receive(std::span<std::byte> memory, int tag, Handle communicator,
+                        Handle& request) const override {
+    return mpi_.Irecv(memory.data(), static_cast<int>(memory.size()), values_.byte, values_.any_source, tag,
+                      raw(communicator), &raw(request));
+  }
+  Outcome test_receive(Handle& request, bool& done, std::optional<std::size_t>& bytes) const override;
+  Outcome cancel(Handle& request) const override { return mpi_.Cancel(&raw(request)); }
   Outcome test(Handle& request, bool& done) const override {
     int flag = 0;
     const Outcome outcome = mpi_.Test(&raw(request), &flag, values_.status_ignore);
@@ -95,6 +108,21 @@ Status Bound<Raw>::status_of(Outcome outcome, const std::string& attempt) const 
 }
 
 template <class Raw>
+Outcome Bound<Raw>::test_receive(Handle& request, bool& done, std::optional<std::size_t>& bytes) const {
+  alignas(16) std::array<std::byte, largest_status> status;
+  int flag = 0, cancelled = 0, count = 0;
+  Outcome outcome = mpi_.Test(&raw(request), &flag, status.data());
+  done = flag != 0;
+  bytes.reset();
+  if (outcome != success || !done) return outcome;
+  outcome = mpi_.Test_cancelled(status.data(), &cancelled);
+  if (outcome != success || cancelled != 0) return outcome;
+  outcome = mpi_.Get_count(status.data(), values_.byte, &count);
+  if (outcome == success) bytes = static_cast<std::size_t>(count);
+  return outcome;
+}
+
+template <class Raw>
 ThreadLevel Bound<Raw>::thread_level() const {
   int provided = 0;
   if (mpi_.Query_thread(&provided) != success) return ThreadLevel::single;
@@ -122,6 +150,11 @@ const char* bind_all(const SharedLibrary& library, Table<Raw>& table) {
   TUTTI_BIND(Comm_set_errhandler);
   TUTTI_BIND(Ibcast);
   TUTTI_BIND(Test);
+  TUTTI_BIND(Isend);
+  TUTTI_BIND(Irecv);
+  TUTTI_BIND(Cancel);
+  TUTTI_BIND(Test_cancelled);
+  TUTTI_BIND(Get_count);
 #undef TUTTI_BIND
   return nullptr;
 }
@@ -139,18 +172,23 @@ Result<std::unique_ptr<Library>> make(const SharedLibrary& library, const std::s
 void* pointer(std::uintptr_t value) { return reinterpret_cast<void*>(value); }
 
 Values<int> integers(const Constants& abi) {
-  return {static_cast<int>(abi.comm_world), static_cast<int>(abi.byte), static_cast<int>(abi.errors_return),
-          pointer(abi.status_ignore), abi.levels};
+  return {static_cast<int>(abi.comm_world),
+          static_cast<int>(abi.byte),
+          static_cast<int>(abi.errors_return),
+          pointer(abi.status_ignore),
+          abi.any_source,
+          abi.levels};
 }
 
 Values<void*> pointers(const Constants& abi) {
-  return {pointer(abi.comm_world), pointer(abi.byte), pointer(abi.errors_return), pointer(abi.status_ignore),
-          abi.levels};
+  return {pointer(abi.comm_world),    pointer(abi.byte), pointer(abi.errors_return),
+          pointer(abi.status_ignore), abi.any_source,    abi.levels};
 }
 
 // Returns whether the library is Open MPI's, and sets `values` to the addresses of its symbols.
 bool find_open_mpi(const SharedLibrary& library, Values<void*>& values) {
   values.status_ignore = pointer(open_mpi_abi::status_ignore);
+  values.any_source = open_mpi_abi::any_source;
   values.levels = open_mpi_abi::levels;
   return library.bind(open_mpi_abi::comm_world, values.comm_world) &&
          library.bind(open_mpi_abi::byte, values.byte) &&

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -61,8 +62,19 @@ class Library {
   // Starts to send `bytes` from the root to all other ranks (MPI_Ibcast).
   virtual Outcome start_broadcast(std::span<std::byte> bytes, int root, Handle communicator,
                                   Handle& request) const = 0;
-  // Lets the request progress, and returns whether it is complete (MPI_Test).
+  // Starts to send a message (MPI_Isend). There must be at most INT_MAX bytes.
+  virtual Outcome start_send(std::span<const std::byte> bytes, int to, int tag, Handle communicator,
+                             Handle& request) const = 0;
+  // Starts to receive a message with this tag from any rank (MPI_Irecv). There must be at most INT_MAX bytes.
+  virtual Outcome start_receive(std::span<std::byte> memory, int tag, Handle communicator,
+                                Handle& request) const = 0;
+  // Lets the request progress, and sets `done` if it is complete (MPI_Test).
   virtual Outcome test(Handle& request, bool& done) const = 0;
+  // Does the same for a receive. If it is complete, sets `bytes` to the size of the message, or to nothing if
+  // the receive was cancelled.
+  virtual Outcome test_receive(Handle& request, bool& done, std::optional<std::size_t>& bytes) const = 0;
+  // Asks MPI to cancel a receive (MPI_Cancel). The request must be tested until it is complete.
+  virtual Outcome cancel(Handle& request) const = 0;
 
  protected:
   Library(std::string name, std::string version, Family family)

@@ -65,7 +65,7 @@ TEST(Init, TransportsByName) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::invalid_argument);
       EXPECT_THAT(error.what(),
-                  HasSubstr("there are: shm, verbs, tcp, nccl, or auto alone, for all that can run"));
+                  HasSubstr("there are: shm, verbs, tcp, mpi, nccl, or auto alone, for all that can run"));
     }
   }
 }

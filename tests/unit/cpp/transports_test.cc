@@ -21,7 +21,7 @@ const TransportEntry& entry(const char* name) {
 TEST(Transports, VerbsComesBetweenSharedMemoryAndTcp) {
   std::vector<std::string_view> names;
   for (const TransportEntry& each : transport_entries()) names.push_back(each.name);
-  EXPECT_THAT(names, ElementsAre("shm", "verbs", "tcp"));
+  EXPECT_THAT(names, ElementsAre("shm", "verbs", "tcp", "mpi"));
 }
 
 TEST(Transports, VerbsIsUsedUnlessNcclMustNotUseIt) {

@@ -12,6 +12,7 @@ namespace {
 
 TUTTI_ALL_AGREE(int);
 TUTTI_LEVELS_AGREE(mpich_abi.levels);
+static_assert(MPI_ANY_SOURCE == mpich_abi.any_source);
 static_assert(std::is_same_v<MPI_Comm, int> && std::is_same_v<MPI_Request, int>);
 static_assert(MPI_COMM_WORLD == static_cast<int>(mpich_abi.comm_world));
 static_assert(MPI_BYTE == static_cast<int>(mpich_abi.byte));

@@ -21,6 +21,7 @@ constexpr bool names(std::string_view words, std::string_view symbol) {
 
 TUTTI_ALL_AGREE(void*);
 TUTTI_LEVELS_AGREE(open_mpi_abi::levels);
+static_assert(MPI_ANY_SOURCE == open_mpi_abi::any_source);
 static_assert(std::is_pointer_v<MPI_Comm> && std::is_pointer_v<MPI_Request>);
 static_assert(names(TUTTI_EXPANDED(MPI_COMM_WORLD), open_mpi_abi::comm_world));
 static_assert(names(TUTTI_EXPANDED(MPI_BYTE), open_mpi_abi::byte));

@@ -11,6 +11,7 @@ namespace {
 
 TUTTI_ALL_AGREE(void*);
 TUTTI_LEVELS_AGREE(standard_abi.levels);
+static_assert(MPI_ANY_SOURCE == standard_abi.any_source);
 static_assert(std::is_pointer_v<MPI_Comm> && std::is_pointer_v<MPI_Request>);
 
 template <class Pointer>
