@@ -2,8 +2,8 @@
 # Compares tutti with perftest on two RDMA devices of this machine, in one run: the latency of 8 bytes with `ib_send_lat`,
 # and the bandwidth of 4 MiB with `ib_write_bw` and `ib_send_bw`. As tutti does, `ib_send_lat` and `ib_send_bw` wait for
 # events. (`ib_write_bw` cannot do that: it keeps a processor busy.) All tools are from the package perftest.
-#   rdma.sh BUILD [ROUNDS]   BUILD is a build folder, such as build/release
-# The devices are rxe0 and rxe1, as in the virtual machine (./dev vm bench/rdma.sh build/release).
+#   rdma.sh BUILD [ROUNDS]   BUILD is a build folder, such as build/dev
+# The devices are rxe0 and rxe1, as in the virtual machine (./dev vm bench/rdma.sh build/dev).
 set -euo pipefail
 build=$1 rounds=${2-3}
 trips=1000 messages=50
