@@ -250,8 +250,11 @@ void bind_group(nb::module_& module) {
           "error", [](const Group& self) { return error_object(self.open()->status()); },
           "The first cause of failure; None if it has not failed.")
       .def("close", &Group::close,
-           "Ends the operations in flight. Once all memory of this communicator's `allocate` has been "
-           "released, too, the other ranks are told that this rank leaves.")
+           "Closes this communicator. Afterwards only `closed` and `close` may be used. Operations that are "
+           "still in flight end with AbortedError, here and on the other ranks. So wait for all operations "
+           "first. The last communicator of an `init` also tells the other ranks that this rank leaves, and "
+           "blocks until they can know it, for two seconds at most. All of this happens later if memory of "
+           "`allocate` or a result of `register_memory` is still held: when the last of these is released.")
       .def("describe", &describe, nb::arg("rank"), "Returns a text such as 'rank 3 (host b, pid 4711)'.")
       .def("abort", &abort, nb::arg("reason") = "no reason given",
            "Ends all pending and later operations with AbortedError, on all ranks, at once. Any thread may "

@@ -153,6 +153,17 @@ def test_mismatch(own):
     assert isinstance(own.error(), tutti.MismatchError)
 
 
+def test_close_ends_what_is_in_flight(own):
+    if own.rank == 0:
+        work = own.recv(numpy.zeros(1), tag=1)
+        own.close()
+        own.close()  # does nothing
+    else:
+        work = own.barrier()
+    with pytest.raises(tutti.AbortedError, match="destroyed the communicator with operations in flight"):
+        work.wait()
+
+
 def test_abort(own):
     work = own.recv(numpy.zeros(1), tag=1)
     if own.rank == 0:
