@@ -69,11 +69,12 @@ TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
 
 /* A `tutti_memory` says in which memory a buffer lies: the host's or a CUDA device's. tutti itself
  * reads and writes host memory only. A library that was added to tutti may carry out collectives on
- * device memory. If no library does, such a collective ends with TUTTI_ERROR_UNSUPPORTED on all
- * ranks. A send or receive of device memory always ends with this code, at once and on the calling
- * rank only. In both cases nothing touches the memory, and the communicator remains usable. If some
- * ranks pass host memory and others device memory, all ranks get TUTTI_ERROR_MISMATCH. Memory that
- * both the host and a device can access may be passed as either. */
+ * device memory, and may copy messages between the host and the device. If no library does, such a
+ * collective ends with TUTTI_ERROR_UNSUPPORTED on all ranks, and a send or receive of device memory
+ * ends with this code at once, on the calling rank only. In both cases nothing touches the memory,
+ * and the communicator remains usable. If some ranks of a collective pass host memory and others
+ * device memory, all ranks get TUTTI_ERROR_MISMATCH. The two ends of a message may use different
+ * kinds of memory. Memory that both the host and a device can access may be passed as either. */
 typedef int tutti_memory;
 enum { TUTTI_HOST = 0, TUTTI_CUDA = 1 };
 

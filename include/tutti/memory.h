@@ -10,10 +10,11 @@ namespace tutti {
 // A `Memory` says in which memory a buffer lies: the host's or a CUDA device's.
 //
 // tutti itself reads and writes host memory only. A library that was added to tutti may carry out
-// collectives on device memory. If no library does, such a collective ends with `unsupported` on
-// all ranks. A send or receive of device memory always ends with `unsupported`, at once and on the
-// calling rank only. In both cases nothing touches the memory. Memory that both the host and a
-// device can access may be passed as either.
+// collectives on device memory, and may copy messages between the host and the device. If no
+// library does, such a collective ends with `unsupported` on all ranks, and a send or receive of
+// device memory ends with `unsupported` at once, on the calling rank only. In both cases nothing
+// touches the memory. The two ends of a message may use different kinds of memory. Memory that both
+// the host and a device can access may be passed as either.
 class Memory {
  public:
   enum class Kind : std::uint8_t { host, cuda };
