@@ -36,12 +36,11 @@ Fingerprint fingerprint(const Call& call, int rank, int size);
 // of the call, so the counts must live as long as the problem.
 Result<Problem> check(const Call& call, int rank, int size);
 
-// Checks the arguments of one message, on a communicator of `size` ranks. Errors: invalid_argument;
-// unsupported if the buffer lies in device memory.
+// Checks the arguments of one message, on a communicator of `size` ranks. Errors: invalid_argument.
 Status check(const Transfer& transfer, int size);
 
 // These functions return the error for a call whose region, stream or device memory cannot be used. `why`
-// says why no library carries out the call. For messages, `why` is `no_messages`.
+// says why no library carries out the call. For a message with a stream, `why` is `no_messages`.
 inline constexpr std::string_view no_messages = "no library carries out messages";
 Status useless_region();
 Status useless_stream(std::string_view why);

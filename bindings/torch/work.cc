@@ -89,9 +89,11 @@ std::vector<at::Tensor> OperationWork::result() {
   return outputs_;
 }
 
+// After `wait`, the program asks where a message from any rank has come from. So for such a message, `wait`
+// always blocks the host.
 bool OperationWork::wait(std::chrono::milliseconds timeout) {
   const bool unlimited = timeout == kNoTimeout || timeout == c10d::kUnsetTimeout;
-  if (flight_.device && unlimited) {
+  if (flight_.device && unlimited && label_.type != c10d::OpType::RECVANYSOURCE) {
     birth_.check();
     follow();
     return true;

@@ -25,7 +25,7 @@ Group::Group(std::shared_ptr<World> world, std::uint32_t context, std::vector<in
                   [this](Deadline deadline) { return world_->found_host_calls(*this, deadline); }),
       parts_{context, world_->part_of, members_, *world_->mesh, failure_, journal_, live_, shared_, gate_},
       collectives_(parts_, world_->selector, sharing_.allocations(), arbitration_, offloading_),
-      point_to_point_(parts_),
+      point_to_point_(parts_, world_->copiers),
       watchdog_(context, members_, world_->desk, failure_, journal_, live_),
       survivors_(context, members_, *world_, failure_, journal_, live_, gate_) {
   const DriverGuard guard(driver_);

@@ -19,6 +19,7 @@
 #include "collectives/run/run_binding.h"
 #include "collectives/run/schedule_cache.h"
 #include "collectives/run/shared_execution.h"
+#include "collectives/run/staged_transfers.h"
 #include "collectives/run/transfers.h"
 #include "core/call.h"
 #include "core/fingerprint.h"
@@ -110,10 +111,11 @@ class Operation {
   Deadline deadline = Deadline::never();
   RunBinding binding;
   ReduceOp op = ReduceOp::sum;     // keeps a user function alive
-  Execution* execution = nullptr;  // one of the next four members
+  Execution* execution = nullptr;  // one of the next five members
   CachedSchedule::Lease run;
   SharedExecution shared;
   Transfers transfers;
+  std::unique_ptr<StagedTransfers> staged;          // made when it is first needed
   std::unique_ptr<OffloadedExecution> offloaded;    // made when it is first needed
   std::shared_ptr<CachedSchedule> shared_schedule;  // these two keep the schedules of `shared` alive
   std::shared_ptr<CachedSchedule> registered_schedule;

@@ -57,6 +57,7 @@ World::~World() {
   }
   desk.stop();
   mesh->shutdown(Deadline::after(goodbye_limit));
+  copiers.close();
   engine->driver.stop();
   mesh.reset();
 }

@@ -9,6 +9,7 @@
 #include <tutti/communicator.h>
 
 #include "collectives/group/active_groups.h"
+#include "collectives/group/copiers.h"
 #include "collectives/group/host_memory.h"
 #include "collectives/group/operation.h"
 #include "collectives/schedule/selector.h"
@@ -75,6 +76,7 @@ struct World {
   // These libraries carry out whole collectives. They are in order of preference, which is the same on all
   // ranks. The list changes only while there is no communicator.
   std::vector<std::unique_ptr<Offload>> offloads;
+  Copiers copiers{engine->driver, offloads};
   // Makes a private communicator of the members of `group` (`OffloadPeers::host_calls`).
   Result<std::unique_ptr<HostCalls>> (*found_host_calls)(Group& group, Deadline deadline) = nullptr;
   // Returns the size in bytes of a board's window. A window consists of whole cache lines, so every rank's

@@ -33,25 +33,39 @@ void Transfers::prepare(std::size_t sends, std::size_t recvs) {
 }
 
 void Transfers::start(const RunBinding& binding) {
+  start_receiving(binding);
+  start_sending();
+}
+
+void Transfers::start_receiving(const RunBinding& binding) {
   binding_ = &binding;
-  post();
+  post_receives();
+}
+
+void Transfers::start_sending() {
+  if (!cancelled_) post_sends();
   one_less();
 }
 
 bool Transfers::start_in_passing(const RunBinding& binding) {
   binding_ = &binding;
-  post();
+  open_ = 1;
+  post_sends();
   return open_ == 1 && why_.ok();
 }
 
-// Posts all messages. `open_` counts one more than the messages, so that nothing is reported before the
-// caller has called `one_less`, even if all messages end earlier.
-void Transfers::post() {
-  open_ = sends_.size() + recvs_.size() + 1;
+// `open_` counts one more than the messages, so that nothing is reported before the caller has called
+// `one_less`, even if all messages end earlier.
+void Transfers::post_receives() {
+  open_ = recvs_.size() + 1;
   for (Recv& node : recvs_) {
     node.posted = true;
     binding_->mesh->recv(node);
   }
+}
+
+void Transfers::post_sends() {
+  open_ += sends_.size();
   for (Send& node : sends_) {
     node.posted = true;
     binding_->mesh->send(node.peer, node);
@@ -84,6 +98,12 @@ void Transfers::cancel(const Status& why) {
     if (node.posted) binding_->mesh->cancel(node, why);
   }
   one_less();
+}
+
+std::vector<int> Transfers::destinations() const {
+  std::vector<int> ranks;
+  for (const Send& node : sends_) ranks.push_back(node.peer);
+  return ranks;
 }
 
 std::uint64_t Transfers::tag() const {

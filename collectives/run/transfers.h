@@ -43,6 +43,8 @@ class Transfers final : public Execution {
   void cancel(const Status& why) override;
   std::vector<int> awaited() const override;
   const Received& received() const { return received_; }
+  // Returns the world ranks to which messages are sent.
+  std::vector<int> destinations() const;
   // Returns the tag of the first receive or, if there is none, of the first send; 0 if there are no messages.
   std::uint64_t tag() const;
 
@@ -52,8 +54,15 @@ class Transfers final : public Execution {
   bool start_in_passing(const RunBinding& binding);
   void go_on() { one_less(); }
 
+  // These functions do what `start` does, in two steps: the first posts the receives, and the second posts
+  // the sends. Nothing is reported before the second step. The caller must take the second step even if it
+  // has cancelled the messages; then nothing is sent.
+  void start_receiving(const RunBinding& binding);
+  void start_sending();
+
  private:
-  void post();
+  void post_receives();
+  void post_sends();
   void one_over(const Status& status);
   void one_less();
 

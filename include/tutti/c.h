@@ -246,10 +246,10 @@ TUTTI_C_API int tutti_work_wait(tutti_work* work);
 /* Does what tutti_work_wait does, for at most `timeout_ns`. If the operation has not ended by then,
  * it continues, `done` becomes 0 and the call returns TUTTI_OK. Otherwise `done` becomes 1. */
 TUTTI_C_API int tutti_work_wait_for(tutti_work* work, int64_t timeout_ns, int* done);
-/* Makes `stream` (a cudaStream_t, of any device) wait until an added library has completed the operation.
- * Only tutti_work_wait tells whether all ranks have made the same call. Returns at once. Does nothing if the
- * operation has ended. Returns the operation's code if it failed, TUTTI_ERROR_UNSUPPORTED if no library
- * carries it out or `stream` is being captured, and TUTTI_ERROR_INVALID_ARGUMENT if there is no `stream`. */
+/* Makes `stream` (a cudaStream_t, of any device) wait until an added library has completed the operation, or
+ * its messages in device memory. Only tutti_work_wait tells whether all ranks have made the same call. Does
+ * nothing if the operation has ended. Returns its code if it failed, TUTTI_ERROR_UNSUPPORTED if no library
+ * works on it or `stream` is captured, and TUTTI_ERROR_INVALID_ARGUMENT if there is no `stream`. */
 TUTTI_C_API int tutti_work_wait_on(tutti_work* work, void* stream);
 /* Returns 1 once the operation has ended, successfully or not, else 0. Makes no progress by itself. */
 TUTTI_C_API int tutti_work_test(const tutti_work* work);
@@ -291,7 +291,7 @@ typedef struct tutti_call_options {
   tutti_memory memory;
   int device;
   /* The operation begins after all work that is already in this stream (a cudaStream_t) of the buffers'
-   * device. Null means no stream. Only a library that carries out whole collectives can follow a stream.
+   * device. Null means no stream. Only messages in device memory and collectives of a library can follow one.
    * `region` is reserved for the registered region in which the buffers lie, and must be null. A call with a
    * region, or with a stream that nothing can follow, ends with TUTTI_ERROR_UNSUPPORTED at once. A call with
    * a stream of another device ends with TUTTI_ERROR_INVALID_ARGUMENT. Neither counts as an operation. */

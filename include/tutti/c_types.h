@@ -68,12 +68,14 @@ TUTTI_C_API const char* tutti_data_type_name(tutti_data_type type);
 /* ---- Memory ---- */
 
 /* A `tutti_memory` says in which memory a buffer lies: the host's or a CUDA device's. tutti's
- * transports read and write host memory only. Collectives on device memory are carried out by NCCL,
- * or by tutti's copies to and from the host, if CUDA's driver is found (docs/gpu.md). If neither can,
- * such a collective ends with TUTTI_ERROR_UNSUPPORTED on all ranks. A send or receive of device memory always
- * ends with this code, at once and on the calling rank only. In both cases nothing touches the memory, and
- * the communicator remains usable. If some ranks pass host memory and others device memory, all ranks get
- * TUTTI_ERROR_MISMATCH. Memory that both the host and a device can access may be passed as either. */
+ * transports read and write host memory only. If CUDA's driver is found (docs/gpu.md), NCCL carries
+ * out collectives on device memory, or tutti copies their data to and from the host. tutti also
+ * copies messages. If neither is possible, such a collective ends with TUTTI_ERROR_UNSUPPORTED on all
+ * ranks, and a send or receive of device memory ends with this code at once, on the calling rank only.
+ * In both cases nothing touches the memory, and the communicator remains usable. If some ranks of a
+ * collective pass host memory and others device memory, all ranks get TUTTI_ERROR_MISMATCH. The two ends
+ * of a message may use different kinds of memory. Memory that both the host and a device can access may
+ * be passed as either. */
 typedef int tutti_memory;
 enum { TUTTI_HOST = 0, TUTTI_CUDA = 1 };
 

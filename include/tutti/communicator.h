@@ -36,7 +36,8 @@ struct CallOptions {
   // cost. `tutti explain` lists the algorithms. `send`, `recv` and `batch` ignore it.
   std::string_view algorithm = {};
   // The operation begins after all work that is already in this stream (a cudaStream_t) of the buffers'
-  // device. Null means no stream. Only a library that carries out whole collectives can follow a stream.
+  // device. Null means no stream. Only messages in device memory, and collectives that a library carries
+  // out, can follow a stream. The messages of a batch follow a stream of the first message's device.
   // `region` is reserved for the registered region in which the buffers lie, and must be null. A call with a
   // stream that nothing can follow, or with a region, ends with `unsupported`.
   void* stream = nullptr;

@@ -9,11 +9,12 @@ namespace tutti {
 
 // A `Memory` says in which memory a buffer lies: the host's or a CUDA device's.
 //
-// tutti's transports read and write host memory only. Collectives on device memory are carried out by
-// NCCL, or by tutti's copies to and from the host, if CUDA's driver is found (docs/gpu.md). If neither
-// can, such a collective ends with `unsupported` on all ranks. A send or receive of device memory always ends
-// with `unsupported`, at once and on the calling rank only. In both cases nothing touches the memory. Memory
-// that both the host and a device can access may be passed as either.
+// tutti's transports read and write host memory only. If CUDA's driver is found (docs/gpu.md), NCCL carries
+// out collectives on device memory, or tutti copies their data to and from the host. tutti also copies
+// messages. If neither is possible, such a collective ends with `unsupported` on all ranks, and a send or
+// receive of device memory ends with `unsupported` at once, on the calling rank only. In both cases nothing
+// touches the memory. The two ends of a message may use different kinds of memory. Memory that both the host
+// and a device can access may be passed as either.
 class Memory {
  public:
   enum class Kind : std::uint8_t { host, cuda };

@@ -36,10 +36,10 @@ class TUTTI_API Work {
   // Throws like `wait`.
   bool wait_for(std::chrono::nanoseconds timeout);
   // Makes `stream` (a cudaStream_t, of any device) wait for the operation, if a library such as NCCL carries
-  // it out. Returns at once. Only `wait` tells whether all ranks have made the same call. Does nothing if the
-  // operation has ended. Throws the operation's error if it failed, `unsupported` if no library carries it
-  // out or the stream is being captured, and `invalid_argument` if no such stream exists. Callbacks may call
-  // it.
+  // it out, or if it consists of messages in device memory. Returns at once. Only `wait` tells whether all
+  // ranks have made the same call. Does nothing if the operation has ended. Throws the operation's error if
+  // it failed, `unsupported` if it is no such operation or the stream is being captured, and
+  // `invalid_argument` if no such stream exists. Callbacks may call it.
   void wait_on(void* stream);
   // Returns true once the operation has ended, successfully or not. This makes no progress by itself.
   bool done() const;

@@ -1,7 +1,7 @@
-// Tests collectives on device memory. The ranks are real processes. They use the fake CUDA and the
-// fake NCCL, or the libraries that TEST_CUDA_LIBRARY and TEST_NCCL_LIBRARY name. The tests check
-// the results of both libraries, the errors if a driver or library is missing, and the failures if
-// a rank is killed while a library works.
+// Tests collectives and messages on device memory. The ranks are real processes. They use the fake CUDA and
+// the fake NCCL, or the libraries that TEST_CUDA_LIBRARY and TEST_NCCL_LIBRARY name. The tests check the
+// results of both libraries, the errors if a driver or library is missing, and the failures if a rank is
+// killed while a library works.
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -70,6 +70,15 @@ TEST_P(DevicesOfSize, EveryCollective) {
   for (int rank = 0; rank < size; ++rank) {
     EXPECT_EQ(world.rank(rank).wait(), 0) << world.report();
     EXPECT_THAT(world.rank(rank).out(), HasSubstr("ready\nright ")) << world.report();
+  }
+}
+
+TEST_P(DevicesOfSize, MessagesFromAndToTheDeviceAndTheHost) {
+  const auto& [library, size] = GetParam();
+  FaultWorld world(size, words("messages"), with(library));
+  for (int rank = 0; rank < size; ++rank) {
+    EXPECT_EQ(world.rank(rank).wait(), 0) << world.report();
+    EXPECT_THAT(world.rank(rank).out(), HasSubstr("ready\nright 16\n")) << world.report();
   }
 }
 

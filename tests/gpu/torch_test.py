@@ -81,6 +81,24 @@ def test_an_operation_follows_the_current_stream_and_wait_makes_the_current_stre
     run(size, follows)
 
 
+def passes_messages(rank, size, put):
+    """Sends what the busy device is still to write. The device reads what arrives."""
+    received, tensor = torch.zeros(1_000_000, device="cuda"), torch.zeros(1_000_000, device="cuda")
+    for _ in range(3):
+        torch.cuda._sleep(100_000_000)
+        tensor.fill_(rank + 1)
+        works = [dist.isend(tensor, 1 - rank), dist.irecv(received, 1 - rank)]
+        for work in works:
+            work.wait()
+        copy = received.clone()
+        assert copy.eq(2 - rank).all()
+        received.zero_()
+
+
+def test_messages_follow_the_current_stream_and_wait_makes_the_current_stream_follow(run):
+    run(2, passes_messages)
+
+
 def completes_futures(rank, size, put):
     future = dist.all_reduce(torch.ones(1000, device="cuda"), async_op=True).get_future()
     chain = future.then(lambda done: dist.all_reduce(done.value()[0] * 2, async_op=True).get_future().wait())

@@ -7,12 +7,16 @@
 //   kinds        calls every collective with float32 and `sum`; prints "right COUNT", or what is wrong
 //   collectives  calls the cases of `paired_matrix` whose results are exact, and each collective with a large
 //                vector; prints the same as `kinds`
+//   messages     passes messages from each rank to the next, from and to the device and the host; prints
+//   "right
+//                COUNT", or what is wrong
 // If a call fails, the program prints "failed NANOSECONDS CODE MESSAGE", with the time on the monotonic
 // clock.
 #include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -162,12 +166,54 @@ int check_collectives(tutti::Communicator& comm, const tutti::cuda::Api& api, in
   return 0;
 }
 
+// Passes a message of `count` elements from each rank to the next. Returns whether the right elements have
+// arrived. The memory of both ends is the device's or the host's.
+bool pass_on(tutti::Communicator& comm, const tutti::cuda::Api& api, int device, std::size_t count,
+             bool from_there, bool to_there) {
+  const int size = comm.size(), next = (comm.rank() + 1) % size, previous = (comm.rank() + size - 1) % size;
+  const auto elements_of = [count](int rank) {
+    std::vector<int> all(count);
+    std::iota(all.begin(), all.end(), 1000 * rank);
+    return all;
+  };
+  std::vector<int> given = elements_of(comm.rank()), taken(count, -1);
+  const DeviceMemory out(api, device, count * sizeof(int)), in(api, device, count * sizeof(int));
+  out.write(0, std::as_bytes(std::span(given)));
+  in.write(0, std::as_bytes(std::span(taken)));
+  const tutti::Buffer to = to_there ? tutti::Buffer(in.data(), count, DataType::int32, in.memory()) : taken;
+  const tutti::Buffer from =
+      from_there ? tutti::Buffer(out.data(), count, DataType::int32, out.memory()) : given;
+  tutti::Work receive = comm.recv(to, previous, 5);
+  comm.send(from, next, 5).wait();
+  receive.wait();
+  if (to_there) in.read(0, std::as_writable_bytes(std::span(taken)));
+  return taken == elements_of(previous);
+}
+
+int check_messages(tutti::Communicator& comm, const tutti::cuda::Api& api, int device) {
+  int right = 0;
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, large_count, 7 * large_count}) {
+    for (const bool from_there : {true, false}) {
+      for (const bool to_there : {true, false}) {
+        if (!pass_on(comm, api, device, count, from_there, to_there)) {
+          say("wrong elements in a message of " + std::to_string(count));
+          return 1;
+        }
+        ++right;
+      }
+    }
+  }
+  say("right " + std::to_string(right));
+  return 0;
+}
+
 int work(tutti::Communicator& comm, const std::string& mode, const tutti::cuda::Api& api, int device) {
   Ones ones(api, device);
   ones.sum(comm);
   say("ready");
   if (mode == "kinds" || mode == "collectives")
     return check_collectives(comm, api, device, mode == "collectives");
+  if (mode == "messages") return check_messages(comm, api, device);
   if (mode == "loop") {
     loop(comm, ones);
   } else {

@@ -154,11 +154,45 @@ def all_to_all_single_of_different_sizes(rank, size, put, dtype):
     return [output]
 
 
+def neighbours(rank, size):
+    return (rank + 1) % size, (rank - 1) % size
+
+
+def isend_and_irecv(rank, size, put, dtype):
+    following, previous = neighbours(rank, size)
+    output = put(torch.empty(COUNT, dtype=dtype))
+    works = [dist.irecv(output, previous), dist.isend(put(values(rank, dtype=dtype)), following)]
+    for work in works:
+        work.wait()
+    return [output]
+
+
+def recv_from_any_rank(rank, size, put, dtype):
+    if size == 1:  # `dist.recv` refuses a message from the rank itself
+        return isend_and_irecv(rank, size, put, dtype)
+    output = put(torch.empty(COUNT, dtype=dtype))
+    work = dist.isend(put(values(rank, dtype=dtype)), neighbours(rank, size)[0])
+    assert dist.recv(output) == neighbours(rank, size)[1]
+    work.wait()
+    return [output]
+
+
+def batch_isend_irecv(rank, size, put, dtype):
+    following, previous = neighbours(rank, size)
+    outputs = [put(torch.empty(COUNT + each, dtype=dtype)) for each in range(2)]
+    inputs = [put(values(rank + each, COUNT + each, dtype)) for each in range(2)]
+    messages = [dist.P2POp(dist.irecv, each, previous) for each in outputs]
+    messages += [dist.P2POp(dist.isend, each, following) for each in inputs]
+    for work in dist.batch_isend_irecv(messages):
+        work.wait()
+    return outputs
+
+
 REDUCTIONS = [all_reduce, all_reduce_of_a_transposed_tensor, reduce, reduce_scatter_tensor, reduce_scatter,
               reduce_scatter_of_different_sizes, reduce_scatter_coalesced, all_reduce_coalesced]
 MOVES = [broadcast, all_gather, all_gather_to_neighbours, all_gather_of_slices, all_gather_of_different_sizes,
          all_gather_into_tensor, all_gather_in_place, gather, scatter, all_to_all, all_to_all_single,
-         all_to_all_single_of_different_sizes]
+         all_to_all_single_of_different_sizes, isend_and_irecv, recv_from_any_rank, batch_isend_irecv]
 
 
 def compare(rank, size, put):

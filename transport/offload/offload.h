@@ -15,6 +15,7 @@
 #include "core/fingerprint.h"
 #include "transport/allocated_memory.h"
 #include "transport/driver/driver.h"
+#include "transport/offload/copier.h"
 #include "transport/offload/host_calls.h"
 #include "transport/offload/stream_wait.h"
 #include "transport/peer.h"
@@ -62,6 +63,12 @@ class Offload {
   // function may wait for the device, so the calling thread must not drive.
   virtual Result<std::unique_ptr<AllocatedMemory>> allocate(std::size_t, Memory) {
     return Status(Code::unsupported, "it has no memory of devices");
+  }
+  // Makes a copier for the memory of a device, so that messages can use this memory. Fails with `unsupported`
+  // if the library copies nothing for others, and with `invalid_argument` if there is no such device. The
+  // function and the copier's destructor may wait for the device, so the calling thread must not drive.
+  virtual Result<std::unique_ptr<Copier>> copier(Memory) {
+    return Status(Code::unsupported, "it copies nothing for messages");
   }
 };
 

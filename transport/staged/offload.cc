@@ -1,6 +1,7 @@
 #include "transport/staged/offload.h"
 
 #include "transport/cuda/device_memory.h"
+#include "transport/staged/pinned_copier.h"
 #include "transport/staged/session.h"
 
 namespace tutti::staged {
@@ -22,6 +23,12 @@ Result<std::unique_ptr<AllocatedMemory>> StagedOffload::allocate(std::size_t byt
       cuda::DeviceMemory::allocate(api_, memory.device(), bytes);
   if (!made.ok()) return made.status();
   return std::unique_ptr<AllocatedMemory>(*std::move(made));
+}
+
+Result<std::unique_ptr<Copier>> StagedOffload::copier(Memory memory) {
+  Result<std::unique_ptr<PinnedCopier>> made = PinnedCopier::create(api_, memory.device(), piece_bytes_);
+  if (!made.ok()) return made.status();
+  return std::unique_ptr<Copier>(*std::move(made));
 }
 
 }  // namespace tutti::staged

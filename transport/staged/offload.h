@@ -13,7 +13,8 @@
 namespace tutti::staged {
 
 // A `StagedOffload` carries out every collective on the memory of CUDA devices (docs/gpu.md). It
-// copies the elements to the host, runs an ordinary collective there, and copies the result back.
+// copies the elements to the host, runs an ordinary collective there, and copies the result back. It also
+// makes the copiers of messages.
 class StagedOffload final : public Offload {
  public:
   StagedOffload(const cuda::Api& api, std::size_t piece_bytes) : api_(api), piece_bytes_(piece_bytes) {}
@@ -27,6 +28,7 @@ class StagedOffload final : public Offload {
   }
   Result<std::unique_ptr<OffloadSession>> open(OffloadPeers& peers) override;
   Result<std::unique_ptr<AllocatedMemory>> allocate(std::size_t bytes, Memory memory) override;
+  Result<std::unique_ptr<Copier>> copier(Memory memory) override;
 
  private:
   const cuda::Api& api_;

@@ -16,11 +16,11 @@ Op = Union["ReduceOp", str]
 # A `UserFunction` takes left, right, out and the name of the element type. It writes left[i] op right[i] to out[i].
 UserFunction = Callable[[memoryview, memoryview, memoryview, str], None]
 
-# Every operation accepts these keyword arguments. `stream` is the address of a CUDA stream. A call
-# can follow a stream only if a library such as NCCL carries out whole collectives. Otherwise a call
-# with a stream raises `UnsupportedError`. `region` is the address of a registered region. A call
-# with a region always raises `UnsupportedError`, since no code supports regions yet. `send`, `recv`
-# and `batch` ignore `algorithm`.
+# Every operation accepts these keyword arguments. `stream` is the address of a CUDA stream. A
+# collective can follow a stream only if a library such as NCCL carries it out, and a message only if
+# it is in the memory of a device. Otherwise a call with a stream raises `UnsupportedError`. `region`
+# is the address of a registered region. A call with a region always raises `UnsupportedError`, since
+# no code supports regions yet. `send`, `recv` and `batch` ignore `algorithm`.
 class _How(TypedDict, total=False):
     timeout: Optional[float]
     algorithm: Optional[str]

@@ -141,12 +141,16 @@ TEST(Check, BothBuffersLieInTheSameMemory) {
   EXPECT_TRUE(check(call, 1, size).ok());  // only the root has an output
 }
 
-TEST(Check, AMessageLiesInHostMemory) {
+TEST(Check, AMessageMayLieInAnyMemory) {
   float element = 0;
   Transfer transfer{Transfer::Direction::send, Buffer(&element, 1, DataType::float32), 1, 0};
-  EXPECT_TRUE(check(transfer, size).ok());
-  transfer.buffer.memory = Memory::cuda(0);
-  EXPECT_EQ(check(transfer, size).code(), Code::unsupported);
+  for (const Memory memory : {Memory(), Memory::cuda(0)}) {
+    transfer.buffer.memory = memory;
+    transfer.buffer.data = &element;
+    EXPECT_TRUE(check(transfer, size).ok());
+    transfer.buffer.data = nullptr;
+    EXPECT_EQ(check(transfer, size).code(), Code::invalid_argument);
+  }
 }
 
 TEST(Call, IsTheSameDownToThePointers) {
