@@ -66,6 +66,8 @@ class Transport {
   virtual Result<std::unique_ptr<RegisteredMemory>> add_memory(std::span<std::byte>) {
     return std::unique_ptr<RegisteredMemory>();
   }
+  // A rank is lost, as this rank has found out by any means. The transport need not have a channel with it.
+  virtual void on_rank_lost() {}
   // Stops answering peers. It is called even if `start` failed or was never called. All channels must have
   // been closed before, and are destroyed afterwards. A peer that still waits for an answer to its connection
   // must notice that no answer will come, for example because the listening socket is closed. Otherwise the

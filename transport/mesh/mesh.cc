@@ -200,6 +200,7 @@ void Mesh::on_channel_down(int peer_rank, const Status& why) {
   if (!entry.status.ok()) return;
   entry.status = why.peer() == peer_rank ? why : Status(why.code(), why.message(), peer_rank);
   const Status status = entry.status;
+  tell_if_lost(status);
   std::vector<std::uint32_t> numbers;
   for (const auto& [number, table] : state_->contexts) {
     table->take_posted(peer_rank, state_->failing);
@@ -349,7 +350,14 @@ void Mesh::abort(std::uint32_t context, const std::vector<int>& members, const S
   }
 }
 
+// Tells the transports if `why` says that a rank is lost.
+void Mesh::tell_if_lost(const Status& why) const {
+  if (why.code() != Code::peer_lost) return;
+  for (const auto& transport : options_.transports) transport->on_rank_lost();
+}
+
 void Mesh::on_abort(int peer_rank, std::uint32_t context, const Status& why) {
+  tell_if_lost(why);
   if (ContextTable* table = state_->attached(context)) {
     table->events->on_abort(peer_rank, why);
     return;

@@ -143,6 +143,7 @@ class Mesh final : public TransportOwner {
   void say_once(const Transport& unused, int peer, const Status& why);
   Channel* open(int peer);
   void expect(int peer_rank);
+  void tell_if_lost(const Status& why) const;
   void fail_posted();
   void compare_early(std::uint32_t context, std::uint64_t sequence);
   RecvOp* match_collective(std::uint32_t context, Arrival& arrival);

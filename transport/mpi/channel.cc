@@ -82,15 +82,16 @@ void Channel::on_broken(const Status& why) {
   if (!over_) pipe_failed(blame(Code::peer_lost, " cannot be reached any more: " + why.message()));
 }
 
-// Tells the peer that nothing more comes. The outbox keeps packets that MPI has not sent yet, and packets
-// that still arrive are dropped. A peer that is lost never comes to MPI_Finalize.
+// Tells the peer that nothing more comes, unless both have said goodbye: then the peer may have stopped, and
+// nobody would receive the packet. The outbox keeps packets that MPI has not sent yet, and packets that still
+// arrive are dropped.
 void Channel::close_pipe() {
   over_ = true;
-  if (status().code() != Code::aborted) context_.messenger.leave_unfinished();
   frame_ = nullptr;
   context_.timers.cancel(*this);
   const bool leaving = stage_ == Stage::greeting && status().code() == Code::aborted;
-  if (stage_ != Stage::closed && !peer_ended_) pipe_->tell(leaving ? PacketKind::left : PacketKind::end);
+  if (stage_ != Stage::closed && !peer_ended_ && !(said_goodbye_ && heard_goodbye_))
+    pipe_->tell(leaving ? PacketKind::left : PacketKind::end);
   stage_ = Stage::closed;
 }
 
@@ -147,6 +148,7 @@ bool Channel::take_some(std::span<const std::byte>& bytes) {
   FrameHeader header;
   if (bytes.size() < frame_header_bytes || !decode(bytes.first<frame_header_bytes>(), header)) return false;
   bytes = bytes.subspan(frame_header_bytes);
+  heard_goodbye_ = heard_goodbye_ || header.type == FrameType::goodbye;
   static_cast<void>(begin_frame(header));
   return true;
 }
@@ -165,6 +167,7 @@ void Channel::write() {
     }
     context_.touch();
     OutgoingFrame& written = *std::exchange(frame_, nullptr);
+    said_goodbye_ = said_goodbye_ || type_of(written.header) == FrameType::goodbye;
     frame_written(written);
   }
   writing_ = false;

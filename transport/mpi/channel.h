@@ -43,8 +43,10 @@ class Channel final : public StreamChannel, private Timer {
   const std::chrono::nanoseconds connect_timeout_;
   std::optional<Pipe> pipe_;  // nothing if the peer has published no valid address
   Stage stage_ = Stage::closed;
-  bool over_ = false;               // close_pipe was called
-  bool peer_ended_ = false;         // the peer has closed the connection
+  bool over_ = false;        // close_pipe was called
+  bool peer_ended_ = false;  // the peer has closed the connection
+  bool said_goodbye_ = false;
+  bool heard_goodbye_ = false;
   OutgoingFrame* frame_ = nullptr;  // waits for room
   bool writing_ = false;            // write() is on the stack
 };

@@ -1,16 +1,15 @@
 #include "transport/mpi/inbox.h"
 
+#include <utility>
+
+#include "transport/mpi/packet.h"
+
 namespace tutti::mpi {
-namespace {
-
-constexpr std::size_t cache_line = 64;
-
-}  // namespace
 
 Status Inbox::open(int tag) {
   tag_ = tag;
   for (Slot& slot : slots_) {
-    slot.memory = aligned_bytes(cache_line, packet_bytes_);
+    slot.memory = aligned_bytes(packet_alignment, packet_bytes_);
     if (slot.memory == nullptr) return Status(Code::resource_exhausted, "no memory for packets of MPI");
     if (Status status = post(slot); !status.ok()) return status;
   }
@@ -44,8 +43,7 @@ void Inbox::close() {
     if (!slot.posted) continue;
     slot.posted = false;
     if (messenger_.withdraw(slot.request)) continue;
-    static_cast<void>(slot.memory.release());
-    messenger_.leave_unfinished();
+    messenger_.keep(std::move(slot.memory));
   }
 }
 

@@ -28,7 +28,7 @@ class Inbox {
   Result<std::optional<std::span<const std::byte>>> next();
   // Posts the receive of the last packet again.
   Status repost();
-  // Cancels all receives. If MPI keeps the memory of one, the memory is never freed.
+  // Cancels all receives. The messenger keeps the memory that MPI does not let go of.
   void close();
 
  private:

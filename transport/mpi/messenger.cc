@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include <tutti/deadline.h>
 
@@ -91,6 +92,14 @@ bool Messenger::withdraw(Handle& request) {
     if (deadline.expired()) return false;
     std::this_thread::yield();
   }
+}
+
+// A forked child has only a copy of the memory, and one of its parent's threads may hold the mutex.
+void Messenger::keep(AlignedBytes memory) {
+  unfinished_.store(true);
+  if (born_ != fork_generation()) return;
+  const std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(memory));
 }
 
 bool Messenger::close() {

@@ -7,9 +7,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <tutti/status.h>
 
+#include "core/free_delete.h"
 #include "transport/mpi/library.h"
 
 namespace tutti::mpi {
@@ -46,9 +48,10 @@ class Messenger {
   // Cancels a receive. Returns whether MPI has let go of the memory.
   bool withdraw(Handle& request);
 
-  // From now on, MPI must not be finalized, because a peer is lost, or because MPI still holds memory.
-  // MPI_Finalize might wait for ever.
+  // From now on, MPI must not be finalized, since a peer is lost. MPI_Finalize might wait for ever.
   void leave_unfinished() { unfinished_.store(true); }
+  // Keeps memory that MPI may still use. MPI is not finalized.
+  void keep(AlignedBytes memory);
   // Ends all calls of MPI. Returns whether MPI may be finalized.
   bool close();
 
@@ -65,6 +68,7 @@ class Messenger {
   Status status_;
   bool closed_ = false;
   int next_tag_ = 0;
+  std::vector<AlignedBytes> kept_;
   std::atomic<bool> unfinished_{false};
 };
 

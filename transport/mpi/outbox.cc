@@ -6,10 +6,11 @@
 
 #include <tutti/deadline.h>
 
+#include "transport/mpi/packet.h"
+
 namespace tutti::mpi {
 namespace {
 
-constexpr std::size_t cache_line = 64;
 // Once all channels are closed, a send ends soon, or its receiver is lost.
 constexpr std::chrono::milliseconds longest_closing{200};
 
@@ -18,7 +19,7 @@ constexpr std::chrono::milliseconds longest_closing{200};
 std::span<std::byte> Outbox::memory() {
   if (free_.empty()) {
     auto slot = std::make_unique<Slot>();
-    slot->memory = aligned_bytes(cache_line, packet_bytes_);
+    slot->memory = aligned_bytes(packet_alignment, packet_bytes_);
     if (slot->memory == nullptr) return {};
     free_.push_back(std::move(slot));
   }
@@ -56,9 +57,7 @@ Result<bool> Outbox::collect() {
 void Outbox::close() {
   const Deadline deadline = Deadline::after(longest_closing);
   while (!sending_.empty() && collect().ok() && !deadline.expired()) std::this_thread::yield();
-  if (sending_.empty()) return;
-  messenger_.leave_unfinished();
-  for (auto& slot : sending_) static_cast<void>(slot.release());
+  for (auto& slot : sending_) messenger_.keep(std::move(slot->memory));
   sending_.clear();
 }
 

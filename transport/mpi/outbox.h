@@ -30,8 +30,7 @@ class Outbox {
   Status send(std::size_t bytes, int to, int tag);
   // Lets all sends progress, and returns whether any of them has ended.
   Result<bool> collect();
-  // Waits a moment for the sends that have not ended. If MPI keeps the memory of one, the memory is never
-  // freed.
+  // Waits a moment for the sends that have not ended. The messenger keeps the memory that MPI may still read.
   void close();
 
  private:

@@ -34,6 +34,8 @@ struct PacketHead {
 };
 static_assert(sizeof(PacketHead) == 32);
 
+// The memory of a packet begins at a multiple of this.
+inline constexpr std::size_t packet_alignment = 64;
 // A packet of this size holds the head and the header of a frame. No rank may ask for smaller packets.
 inline constexpr std::uint32_t least_packet_bytes = 128;
 

@@ -24,6 +24,8 @@ class Transport final : public tutti::Transport, private Pollable {
   Status can_reach(const PeerInfo& peer) const override;
   Status start(Driver& driver, TransportOwner& owner) override;
   std::unique_ptr<tutti::Channel> open(int peer, std::chrono::nanoseconds connect_timeout) override;
+  // A rank that is lost never comes to MPI_Finalize.
+  void on_rank_lost() override { context_.messenger.leave_unfinished(); }
   void stop() override;
 
  private:

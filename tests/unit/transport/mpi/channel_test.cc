@@ -163,7 +163,6 @@ TEST_F(MpiPeer, ThatBreaksTheProtocolIsFoundOut) {
   hello.window = 0;
   say(hello);
   EXPECT_EQ(until_down().code(), Code::protocol_error);
-  EXPECT_FALSE(messenger->close()) << "a rank that is lost does not come to MPI_Finalize";
 }
 
 TEST_F(MpiPeer, ThatSendsNoFrameIsFoundOut) {
@@ -188,6 +187,15 @@ TEST_F(MpiPeer, ThatEndsWithoutAGoodbyeIsLost) {
   say(head(PacketKind::hello));
   say(head(PacketKind::end));
   EXPECT_EQ(until_down().code(), Code::peer_lost);
+  EXPECT_FALSE(messenger->close()) << "a rank that is lost does not come to MPI_Finalize";
+}
+
+// This rank may learn of the loss from a rank that is connected with the lost one.
+TEST_F(MpiPeer, MpiIsNotFinalizedAfterTheLossOfAnyRank) {
+  start();
+  rank->drive([this] { rank->mesh.on_abort(1, 5, Status(Code::timeout, "late", 1)); });
+  rank->drive([this] { rank->mesh.on_abort(1, 5, Status(Code::peer_lost, "gone", 1)); });
+  EXPECT_FALSE(messenger->close());
 }
 
 TEST_F(MpiPeer, ThatLeavesBeforeItSaysGoodbyeIsNotLost) {
