@@ -18,8 +18,10 @@
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <set>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -52,6 +54,21 @@ struct Request {
   std::size_t bytes = 0;
   std::vector<std::byte> copy = {};
 };
+
+// All requests that have not ended. The set is never destroyed. So a request that its caller has given up is
+// not a leak.
+std::set<Request*>& living = *new std::set<Request*>;
+
+Request* make(Request request) {
+  auto* const made = new Request(std::move(request));
+  living.insert(made);
+  return made;
+}
+
+void end(Request* request) {
+  living.erase(request);
+  delete request;
+}
 
 struct Status {
   std::size_t bytes;
@@ -92,7 +109,7 @@ void deliver(Request& message, Request& receive) {
   receive.bytes = message.bytes;
   receive.done = true;
   if (message.done) {
-    delete &message;  // an eager message
+    end(&message);  // an eager message
   } else {
     message.done = true;
   }
@@ -187,15 +204,15 @@ int MPI_Isend(const void* data, int count, void*, int, int tag, void* communicat
   const Call call;
   if (wrong("send_fails")) return other_error;
   const auto bytes = static_cast<std::size_t>(count);
-  auto* const message = new Request{.communicator = communicator,
-                                    .tag = tag,
-                                    .memory = static_cast<std::byte*>(const_cast<void*>(data)),
-                                    .bytes = bytes};
+  auto* const message = make({.communicator = communicator,
+                              .tag = tag,
+                              .memory = static_cast<std::byte*>(const_cast<void*>(data)),
+                              .bytes = bytes});
   *request = message;
   if (bytes <= largest_eager) {
     message->copy.assign(message->memory, message->memory + bytes);
     message->done = true;
-    *request = new Request{.done = true};
+    *request = make({.done = true});
   }
   if (Request* const receive = take(receives, *message)) {
     deliver(*message, *receive);
@@ -207,11 +224,11 @@ int MPI_Isend(const void* data, int count, void*, int, int tag, void* communicat
 int MPI_Irecv(void* data, int count, void*, int, int tag, void* communicator, void** request) {
   const Call call;
   if (wrong("receive_fails")) return other_error;
-  auto* const receive = new Request{.is_receive = true,
-                                    .communicator = communicator,
-                                    .tag = tag,
-                                    .memory = static_cast<std::byte*>(data),
-                                    .bytes = static_cast<std::size_t>(count)};
+  auto* const receive = make({.is_receive = true,
+                              .communicator = communicator,
+                              .tag = tag,
+                              .memory = static_cast<std::byte*>(data),
+                              .bytes = static_cast<std::size_t>(count)});
   *request = receive;
   if (Request* const message = take(messages, *receive)) {
     deliver(*message, *receive);
@@ -237,7 +254,7 @@ int MPI_Test(void** request, int* flag, void* status) {
   if (!tested->done) return 0;
   const Status ended = {tested->bytes, tested->cancelled ? 1 : 0};
   if (status != nullptr) std::memcpy(status, &ended, sizeof ended);
-  delete tested;
+  end(tested);
   *request = nullptr;
   return 0;
 }

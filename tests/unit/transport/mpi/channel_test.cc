@@ -14,13 +14,13 @@
 
 #include "tests/conformance/channel_world.h"
 #include "tests/support/joined_mpi.h"
-#include "transport/inproc/factory.h"
 #include "transport/mpi/address.h"
 #include "transport/mpi/factory.h"
 #include "transport/mpi/inbox.h"
 #include "transport/mpi/outbox.h"
 #include "transport/mpi/packet.h"
 #include "transport/stream/frame.h"
+#include "transport/tcp/factory.h"
 
 namespace tutti::mpi {
 namespace {
@@ -62,16 +62,15 @@ class MpiPeer : public ::testing::Test {
     unsetenv("FAKE_MPI");
     if (rank) rank->shut_down();
   }
-  // Starts rank 0. It has an inproc transport, too, if `second` is set.
+  // Starts rank 0. It can use TCP, too, if `second` is set.
   void start(std::chrono::nanoseconds connect_timeout = std::chrono::seconds(30), bool second = false) {
     MeshOptions options;
     options.rank = 0;
     options.connect_timeout = connect_timeout;
     options.transports.push_back(std::move(transport));
     if (second) {
-      const auto hub = inproc::make_hub();
-      options.transports.push_back(inproc::create({.hub = hub, .rank = 0}));
-      peers[1].addresses["inproc"] = inproc::create({.hub = hub, .rank = 1})->address();
+      options.transports.push_back(tcp::create({}).take());
+      peers[1].addresses["tcp"] = tcp::create({}).take()->address();
     }
     options.peers = peers;
     rank.emplace(std::move(options), true, false);
@@ -152,7 +151,7 @@ TEST_F(MpiPeer, ThatRefusesIsReachedByTheNextTransport) {
   EXPECT_EQ(hear().kind, PacketKind::hello);
   constexpr std::string_view why = "a reason";
   say(head(PacketKind::refusal), std::as_bytes(std::span(why)));
-  EXPECT_TRUE(rank->until([this] { return rank->mesh.transport_name(1) == "inproc"; }));
+  EXPECT_TRUE(rank->until([this] { return rank->mesh.transport_name(1) == "tcp"; }));
   rank->drive([&] { rank->mesh.cancel(send, 1, conformance::gave_up); });
   send.wait();
 }
