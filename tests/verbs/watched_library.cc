@@ -58,6 +58,7 @@ void WatchedLibrary::add_pair_calls() {
   functions_.destroy_qp = [](ibv_qp* pair) {
     const std::lock_guard lock(current->mutex_);
     current->connected_.erase(pair);
+    current->writers_.erase(pair);
     const int error = current->library_.functions().destroy_qp(pair);
     if (error == 0) --current->usage_.pairs;
     return error;
@@ -66,7 +67,9 @@ void WatchedLibrary::add_pair_calls() {
 
 Usage WatchedLibrary::usage() {
   const std::lock_guard lock(mutex_);
-  return usage_;
+  Usage usage = usage_;
+  usage.writers = static_cast<int>(writers_.size());
+  return usage;
 }
 
 void WatchedLibrary::expect_from(std::span<const std::byte> memory) {
@@ -105,6 +108,7 @@ void WatchedLibrary::count(const ibv_qp& pair, const ibv_send_wr& request) {
   }
   if (write) {
     usage_.written[pair.context->device->name] += bytes;
+    writers_.insert(&pair);
     return;
   }
   ++usage_.packets;

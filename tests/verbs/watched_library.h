@@ -15,8 +15,9 @@ namespace tutti::test {
 
 // `Usage` says what has been asked of a `WatchedLibrary` so far.
 struct Usage {
-  int regions = 0;  // these two count the objects that exist
+  int regions = 0;  // these three count objects that exist
   int pairs = 0;
+  int writers = 0;  // queue pairs that have written something
   std::uint64_t registrations = 0;
   std::uint64_t messages = 0;   // requests that send a header of 64 bytes and a payload
   std::uint64_t packets = 0;    // all requests that send a packet
@@ -60,6 +61,7 @@ class WatchedLibrary {
   Usage usage_;
   std::map<ibv_context*, Post> posts_;
   std::set<ibv_qp*> connected_;
+  std::set<const ibv_qp*> writers_;
   std::vector<std::span<const std::byte>> expected_;
 };
 
