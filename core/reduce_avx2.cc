@@ -14,7 +14,8 @@ struct Avx2 {
   using Halves = kernels::Vector<std::uint16_t, 8>;
   using Bytes = kernels::Vector<std::uint8_t, 8>;
 
-  // These functions replace the compiler's own conversions, since g++ 12 converts narrow integers lane by lane.
+  // These functions replace the compiler's own conversions, since g++ 12 converts narrow integers lane by
+  // lane.
   [[gnu::always_inline]] static Words widen_integers(Halves stored) {
     return __builtin_bit_cast(Words, _mm256_cvtepu16_epi32(__builtin_bit_cast(__m128i, stored)));
   }

@@ -21,7 +21,8 @@ constexpr Advice advices[] = {
      "let HOST connect to this machine: open the ports of TUTTI_PORT_RANGE in the firewall here, or name an "
      "address that HOST reaches by --call-back ADDRESS"},
     {"ssh: not found",
-     "install an ssh client on this machine (apt-get install openssh-client), or name another way by --agent"},
+     "install an ssh client on this machine (apt-get install openssh-client), or name another way by "
+     "--agent"},
     {"Permission denied", "ssh-copy-id HOST"},
     {"Host key verification failed",
      "ssh-keyscan HOST >> ~/.ssh/known_hosts (with -p PORT if its sshd has another port than 22), once you "
