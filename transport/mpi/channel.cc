@@ -90,7 +90,7 @@ void Channel::close_pipe() {
   frame_ = nullptr;
   context_.timers.cancel(*this);
   const bool leaving = stage_ == Stage::greeting && status().code() == Code::aborted;
-  if (stage_ != Stage::closed && !peer_ended_ && !(said_goodbye_ && heard_goodbye_))
+  if (stage_ != Stage::closed && !peer_ended_ && !has_parted())
     pipe_->tell(leaving ? PacketKind::left : PacketKind::end);
   stage_ = Stage::closed;
 }
@@ -123,34 +123,12 @@ void Channel::take_frames(const PacketHead& head, std::span<const std::byte> byt
   if (!pipe_->acknowledge(head.taken))
     return pipe_failed(blame(Code::protocol_error, " broke the protocol: it counts packets wrongly"));
   while (stage_ == Stage::open && !bytes.empty()) {
-    if (take_some(bytes) || stage_ != Stage::open) continue;
+    if (take_from(bytes) || stage_ != Stage::open) continue;
     pipe_failed(blame(Code::protocol_error, " broke the protocol: it sent something that is not a frame"));
   }
   if (stage_ == Stage::open && head.kind == PacketKind::frame && !pipe_->took_packet())
     on_broken(pipe_->status());
   if (stage_ == Stage::open) write();
-}
-
-// Takes a header, or a part of a payload. Returns false if the bytes are neither.
-bool Channel::take_some(std::span<const std::byte>& bytes) {
-  if (payload_left() > 0) {
-    std::size_t taken = 0;
-    if (const std::span<std::byte> place = direct(); !place.empty()) {
-      taken = std::min(place.size(), bytes.size());
-      std::copy_n(bytes.begin(), taken, place.begin());
-      direct_filled(taken);
-    } else {
-      taken = consume(bytes);
-    }
-    bytes = bytes.subspan(taken);
-    return taken > 0;
-  }
-  FrameHeader header;
-  if (bytes.size() < frame_header_bytes || !decode(bytes.first<frame_header_bytes>(), header)) return false;
-  bytes = bytes.subspan(frame_header_bytes);
-  heard_goodbye_ = heard_goodbye_ || header.type == FrameType::goodbye;
-  static_cast<void>(begin_frame(header));
-  return true;
 }
 
 void Channel::write() {
@@ -166,9 +144,7 @@ void Channel::write() {
       break;
     }
     context_.touch();
-    OutgoingFrame& written = *std::exchange(frame_, nullptr);
-    said_goodbye_ = said_goodbye_ || type_of(written.header) == FrameType::goodbye;
-    frame_written(written);
+    frame_written(*std::exchange(frame_, nullptr));
   }
   writing_ = false;
 }

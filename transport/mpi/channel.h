@@ -35,7 +35,6 @@ class Channel final : public StreamChannel, private Timer {
   void on_hello(const PacketHead& hello);
   void on_refusal(const std::string& why);
   void take_frames(const PacketHead& head, std::span<const std::byte> bytes);
-  bool take_some(std::span<const std::byte>& bytes);
   void write();
   Status blame(Code code, const std::string& what) const;
 
@@ -43,10 +42,8 @@ class Channel final : public StreamChannel, private Timer {
   const std::chrono::nanoseconds connect_timeout_;
   std::optional<Pipe> pipe_;  // nothing if the peer has published no valid address
   Stage stage_ = Stage::closed;
-  bool over_ = false;        // close_pipe was called
-  bool peer_ended_ = false;  // the peer has closed the connection
-  bool said_goodbye_ = false;
-  bool heard_goodbye_ = false;
+  bool over_ = false;               // close_pipe was called
+  bool peer_ended_ = false;         // the peer has closed the connection
   OutgoingFrame* frame_ = nullptr;  // waits for room
   bool writing_ = false;            // write() is on the stack
 };

@@ -1,5 +1,6 @@
 #include "transport/stream/stream_channel.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "transport/stream/limits.h"
@@ -196,6 +197,25 @@ std::size_t StreamChannel::consume(std::span<const std::byte> bytes) {
   return taken;
 }
 
+bool StreamChannel::take_from(std::span<const std::byte>& packet) {
+  std::size_t taken = 0;
+  if (payload_left() == 0) {
+    FrameHeader header;
+    if (packet.size() < frame_header_bytes || !decode(packet.first<frame_header_bytes>(), header))
+      return false;
+    taken = frame_header_bytes;
+    static_cast<void>(begin_frame(header));
+  } else if (const std::span<std::byte> place = direct(); !place.empty()) {
+    taken = std::min(place.size(), packet.size());
+    std::copy_n(packet.begin(), taken, place.begin());
+    direct_filled(taken);
+  } else {
+    taken = consume(packet);
+  }
+  packet = packet.subspan(taken);
+  return taken > 0;
+}
+
 std::size_t StreamChannel::payload_left() const { return state_->receiver.payload_left(); }
 
 std::span<std::byte> StreamChannel::stripe_direct(std::uint8_t stripe) {
@@ -266,6 +286,8 @@ Status StreamChannel::violation(const char* what) const {
 }
 
 void StreamChannel::pipe_failed(const Status& why) { end(why); }
+
+bool StreamChannel::has_parted() const { return state_->peer_left && state_->sender.goodbye_written(); }
 
 void StreamChannel::end_pipe() {
   if (state_->pipe_over) return;

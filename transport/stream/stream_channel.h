@@ -112,6 +112,10 @@ class StreamChannel : public Channel {
   // A reduction does not take an incomplete element at the end. The pipe must keep the bytes of that element,
   // and pass them again in front of the next bytes.
   std::size_t consume(std::span<const std::byte> bytes);
+  // Takes the next header, or the next part of a payload, out of a packet in which the peer's pipe has put
+  // whole headers and any parts of payloads. Moves the beginning of `packet` behind what was taken. Returns
+  // false if the packet begins with neither: then the pipe calls `pipe_failed` with `protocol_error`.
+  bool take_from(std::span<const std::byte>& packet);
   // Returns how many bytes of the frame's payload have not arrived yet, including those of a payload that
   // will be discarded. If it is zero, the next bytes are a header.
   std::size_t payload_left() const;
@@ -136,6 +140,8 @@ class StreamChannel : public Channel {
   // no longer be written to must first be read to its end. The peer's last frames may be its goodbye, or may
   // say why the peer has ended.
   void pipe_failed(const Status& why);
+  // Returns whether each side has said goodbye to the other.
+  bool has_parted() const;
 
   int peer() const { return peer_; }
   TransportOwner& owner() const { return owner_; }

@@ -1,6 +1,5 @@
 #include "transport/verbs/channel.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace tutti::verbs {
@@ -159,30 +158,9 @@ void Channel::on_piece(std::uint32_t id) {
 
 void Channel::take(std::span<const std::byte> bytes) {
   while (stage_ == Stage::open && !bytes.empty()) {
-    if (take_some(bytes) || stage_ != Stage::open) continue;
+    if (take_from(bytes) || stage_ != Stage::open) continue;
     pipe_failed(lost(Code::protocol_error, "it sent something that is not a frame"));
   }
-}
-
-// Takes a header, or a part of a payload. Returns false if the bytes are neither.
-bool Channel::take_some(std::span<const std::byte>& bytes) {
-  if (payload_left() > 0) {
-    std::size_t taken = 0;
-    if (const std::span<std::byte> place = direct(); !place.empty()) {
-      taken = std::min(place.size(), bytes.size());
-      std::copy_n(bytes.begin(), taken, place.begin());
-      direct_filled(taken);
-    } else {
-      taken = consume(bytes);
-    }
-    bytes = bytes.subspan(taken);
-    return taken > 0;
-  }
-  FrameHeader header;
-  if (bytes.size() < frame_header_bytes || !decode(bytes.first<frame_header_bytes>(), header)) return false;
-  bytes = bytes.subspan(frame_header_bytes);
-  static_cast<void>(begin_frame(header));
-  return true;
 }
 
 }  // namespace tutti::verbs

@@ -58,7 +58,6 @@ class Channel final : public meeting::LinkedChannel<Context, Connector, Link, Li
   void cannot(const Status& why);
   void write();
   void take(std::span<const std::byte> bytes);
-  bool take_some(std::span<const std::byte>& bytes);
   Status lost(Code code, const std::string& why) const { return blame(code, ": " + why); }
 
   // If several pairs of ports are used, the bundle takes the place of the pipe once the channel is open.
