@@ -16,7 +16,7 @@ Channel::Channel(Context& context, int peer, std::chrono::nanoseconds connect_ti
     : StreamChannel(peer, *context.owner, context.limits_with(peer)),
       context_(context),
       connect_timeout_(connect_timeout) {
-  if (const auto theirs = published_by(context.peer(peer)))
+  if (const auto& theirs = context.address_of(peer))
     pipe_.emplace(context.outbox, context.own_head(), *theirs);
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include <tutti/deadline.h>
 
 #include "transport/channel_map.h"
@@ -25,9 +28,17 @@ struct Context : TransportContext {
         inbox(messenger, from.receives, from.packet_bytes),
         outbox(messenger, from.packet_bytes) {}
 
+  // Reads the addresses of all ranks. `address_of` works from then on, without reading text for each packet.
+  void read_addresses() {
+    for (int rank = 0; rank < owner->size(); ++rank) addresses.push_back(published_by(peer(rank)));
+  }
+  // Returns the address that a rank has published, or nothing if it has published no valid one.
+  const std::optional<Address>& address_of(int rank) const {
+    return addresses[static_cast<std::size_t>(rank)];
+  }
   // Returns the limits of messages between this rank and a peer.
   MessageLimits limits_with(int rank) const {
-    const auto theirs = published_by(peer(rank));
+    const auto& theirs = address_of(rank);
     return theirs ? minimum(address.limits, theirs->limits) : address.limits;
   }
   // Returns the beginning of every packet of this rank.
@@ -43,7 +54,7 @@ struct Context : TransportContext {
   bool is_from_peer(const PacketHead& head) const {
     const auto from = static_cast<int>(head.from);
     if (head.from >= static_cast<std::uint32_t>(owner->size()) || from == owner->rank()) return false;
-    const auto theirs = published_by(peer(from));
+    const auto& theirs = address_of(from);
     return theirs && theirs->world == address.world && theirs->nonce == head.nonce;
   }
   // A packet has arrived or left. The transport is polled often for some time from now on.
@@ -53,6 +64,7 @@ struct Context : TransportContext {
   tutti::Transport& transport;
   Messenger& messenger;
   Address address;
+  std::vector<std::optional<Address>> addresses;  // of all ranks
   Inbox inbox;
   Outbox outbox;
   ChannelMap<Channel> channels;

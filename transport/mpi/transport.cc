@@ -39,6 +39,7 @@ Status Transport::can_reach(const PeerInfo& peer) const {
 
 Status Transport::start(Driver& driver, TransportOwner& owner) {
   context_.start(driver, owner, *this);
+  context_.read_addresses();
   context_.touch();
   return context_.inbox.open(context_.address.tag);
 }
@@ -101,7 +102,7 @@ void Transport::take(std::span<const std::byte> packet) {
 }
 
 void Transport::refuse(int peer) {
-  const auto theirs = published_by(context_.peer(peer));
+  const auto& theirs = context_.address_of(peer);
   if (!theirs) return;
   Pipe pipe(context_.outbox, context_.own_head(), *theirs);
   constexpr std::string_view why = "it does not use MPI for this rank";
