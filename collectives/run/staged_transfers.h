@@ -18,8 +18,8 @@
 namespace tutti {
 
 // `StagedTransfers` carries out messages of which some lie in device memory (docs/seams/memory.md). It copies
-// what is to be sent to host memory, and lets a `Transfers` carry out the messages. Then it copies what has
-// been received to the devices.
+// outgoing messages to host memory, and lets a `Transfers` carry out all messages. Then it copies the
+// received ones to the devices.
 class StagedTransfers final : public Execution {
  public:
   // An `Order` keeps the sends to each peer in the order in which their operations have started, no matter

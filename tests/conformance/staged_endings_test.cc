@@ -15,8 +15,8 @@
 #include "tests/conformance/on_each_transport.h"
 #include "tests/support/collective_case.h"
 #include "tests/support/device_array.h"
+#include "tests/support/device_leftovers.h"
 #include "tests/support/mirrored_offload.h"
-#include "transport/cuda/word.h"
 
 namespace tutti::test {
 namespace {
@@ -31,13 +31,7 @@ constexpr cuda::Outcome illegal_address = 700;
 class StagedEnding : public testing::TestWithParam<int> {
  protected:
   StagedEnding() : together_(GetParam()) { fake_cuda_reset(2); }
-  ~StagedEnding() override {
-    const FakeCudaCounts left = fake_cuda_counts();
-    EXPECT_EQ(left.streams + left.events, 0);
-    EXPECT_EQ(left.device_bytes, 0u);
-    EXPECT_EQ(left.pinned_bytes % cuda::Word::page_bytes, 0u);
-    EXPECT_LT(left.pinned_bytes, 64u * cuda::Word::page_bytes);
-  }
+  ~StagedEnding() override { expect_nothing_on_devices(); }
   static ClusterOptions options(std::chrono::nanoseconds timeout = std::chrono::seconds(120)) {
     return {.timeout = timeout, .offloads = staged_offloads(64)};
   }

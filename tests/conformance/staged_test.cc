@@ -17,8 +17,8 @@
 #include "tests/conformance/on_each_transport.h"
 #include "tests/support/collective_case.h"
 #include "tests/support/device_array.h"
+#include "tests/support/device_leftovers.h"
 #include "tests/support/mirrored_offload.h"
-#include "transport/cuda/word.h"
 
 namespace tutti::test {
 namespace {
@@ -31,14 +31,7 @@ using testing::HasSubstr;
 class Staged : public testing::TestWithParam<int> {
  protected:
   Staged() { fake_cuda_reset(2); }
-  // The memory of a `cuda::Word` is never freed, so some pinned pages are left.
-  ~Staged() override {
-    const FakeCudaCounts left = fake_cuda_counts();
-    EXPECT_EQ(left.streams + left.events, 0);
-    EXPECT_EQ(left.device_bytes, 0u);
-    EXPECT_EQ(left.pinned_bytes % cuda::Word::page_bytes, 0u);
-    EXPECT_LT(left.pinned_bytes, 64u * cuda::Word::page_bytes);
-  }
+  ~Staged() override { expect_nothing_on_devices(); }
   static ClusterOptions options(std::size_t piece_bytes = 64, const std::string& transport = "inproc") {
     return {.transport = transport, .offloads = staged_offloads(piece_bytes)};
   }

@@ -1,6 +1,5 @@
 // A hostile peer writes with the key of an operation that is over. These tests also run over Soft-RoCE.
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -8,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/channel_world.h"
-#include "tests/verbs/tested_library.h"
+#include "tests/verbs/tapped_library.h"
 #include "transport/verbs/factory.h"
 
 namespace tutti::verbs {
@@ -24,22 +23,9 @@ using conformance::World;
 // with the same key.
 class Spy {
  public:
-  Spy() : functions_(library_.functions()) {
-    current = this;
-    functions_.open_device = [](ibv_device* device) {
-      ibv_context* const context = current->library_.functions().open_device(device);
-      if (context == nullptr) return context;
-      const std::lock_guard lock(current->mutex_);
-      current->posts_[context] = context->ops.post_send;
-      context->ops.post_send = &watch;
-      return context;
-    };
-  }
-  ~Spy() { current = nullptr; }
-  Spy(const Spy&) = delete;
-  Spy& operator=(const Spy&) = delete;
+  Spy() : library_([this](ibv_qp& pair, const ibv_send_wr& request) { watch(pair, request); }) {}
 
-  const Functions& functions() const { return functions_; }
+  const Functions& functions() { return library_.functions(); }
   bool has_seen_a_write() {
     const std::lock_guard lock(mutex_);
     return pair_ != nullptr;
@@ -58,25 +44,20 @@ class Spy {
     request.wr.rdma.remote_addr = address_;
     request.wr.rdma.rkey = key_;
     ibv_send_wr* failed = nullptr;
-    ASSERT_EQ(posts_.at(pair_->context)(pair_, &request, &failed), 0);
+    ASSERT_EQ(library_.post(pair_, &request, &failed), 0);
   }
 
  private:
-  static int watch(ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** failed) {
-    const std::lock_guard lock(current->mutex_);
-    if (request->opcode == IBV_WR_RDMA_WRITE || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
-      current->pair_ = pair;
-      current->address_ = request->wr.rdma.remote_addr;
-      current->key_ = request->wr.rdma.rkey;
-    }
-    return current->posts_.at(pair->context)(pair, request, failed);
+  void watch(ibv_qp& pair, const ibv_send_wr& request) {
+    if (request.opcode != IBV_WR_RDMA_WRITE && request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM) return;
+    const std::lock_guard lock(mutex_);
+    pair_ = &pair;
+    address_ = request.wr.rdma.remote_addr;
+    key_ = request.wr.rdma.rkey;
   }
-  static inline Spy* current = nullptr;
 
-  test::TestedLibrary library_;
-  Functions functions_;
+  test::TappedLibrary library_;
   std::mutex mutex_;  // guards everything below
-  std::map<ibv_context*, decltype(ibv_context_ops::post_send)> posts_;
   ibv_qp* pair_ = nullptr;
   std::uint64_t address_ = 0;
   std::uint32_t key_ = 0;

@@ -12,6 +12,7 @@
 
 #include "tests/conformance/channel_world.h"
 #include "tests/verbs/provider/provider.h"
+#include "tests/verbs/registered_message.h"
 #include "transport/verbs/devices.h"
 #include "transport/verbs/factory.h"
 
@@ -164,25 +165,18 @@ TEST(VerbsRailKeys, LastAsLongAsTheReceive) {
   RailedRanks pair;
   pair.wait_for_both_rails();
   constexpr std::size_t bytes = 1 << 20;
-  Node &from = (*pair.world)[0], &to = (*pair.world)[1];
-  Send send(bytes, collective(1), 5);
-  Recv recv(bytes, 0, collective(1));
-  const auto sent = from.mesh.add_memory(send.memory).take();
-  const auto received = to.mesh.add_memory(recv.memory).take();
+  RegisteredMessage message(*pair.world, bytes, 1);
   const Record before = pair.provider.record();
-  to.post(recv);
-  from.post(1, send);
-  ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
-  EXPECT_TRUE(recv.holds(5));
+  ASSERT_NO_FATAL_FAILURE(message.exchange());
   const Record after = pair.provider.record();
   EXPECT_EQ(after.traffic.registrations, before.traffic.registrations);
   EXPECT_EQ(after.traffic.binds - before.traffic.binds, 2u);
   EXPECT_EQ(after.traffic.invalidations - before.traffic.invalidations, 2u);
-  std::ranges::fill(recv.memory, std::byte{0xee});
-  const std::vector<std::byte> then = recv.memory;
+  std::ranges::fill(message.recv.memory, std::byte{0xee});
+  const std::vector<std::byte> then = message.recv.memory;
   pair.provider.write_as(after.last_write, std::vector<std::byte>(64, std::byte{0xbb}));
   EXPECT_TRUE(pair.provider.is_broken(after.last_write.pair));
-  EXPECT_TRUE(recv.memory == then);
+  EXPECT_TRUE(message.recv.memory == then);
 }
 
 // Calls `harm`, which breaks all remaining rails, while both ranks wait for a message. Expects that both

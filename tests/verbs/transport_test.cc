@@ -13,6 +13,7 @@
 
 #include "tests/conformance/channel_world.h"
 #include "tests/verbs/provider/provider.h"
+#include "tests/verbs/registered_message.h"
 #include "transport/verbs/factory.h"
 
 namespace tutti::verbs {
@@ -120,17 +121,10 @@ TEST(VerbsTransport, SmallMessagesAreSentInline) {
 TEST(VerbsTransport, RegisteredMemoryIsNotRegisteredAgain) {
   Pair pair;
   constexpr std::size_t bytes = 1 << 20;
-  Node &from = (*pair.world)[0], &to = (*pair.world)[1];
-  Send send(bytes, collective(2), 5);
-  Recv recv(bytes, 0, collective(2));
-  const auto sent = from.mesh.add_memory(send.memory).take();
-  const auto received = to.mesh.add_memory(recv.memory).take();
+  RegisteredMessage message(*pair.world, bytes, 2);
   const Record before = pair.provider.record();
-  to.post(recv);
-  from.post(1, send);
-  ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
-  EXPECT_TRUE(recv.holds(5));
-  EXPECT_EQ(to.counters().bytes_in_place, bytes);
+  ASSERT_NO_FATAL_FAILURE(message.exchange());
+  EXPECT_EQ(message.to.counters().bytes_in_place, bytes);
   const Record after = pair.provider.record();
   EXPECT_EQ(after.traffic.registrations, before.traffic.registrations);
   EXPECT_GT(after.traffic.writes, before.traffic.writes);
@@ -142,16 +136,9 @@ TEST(VerbsTransport, ALargeMessageIsOneRequestAPiece) {
   Pair pair;
   constexpr std::size_t bytes = 4 << 20;
   constexpr std::uint64_t pieces = bytes / MessageLimits{}.fragment;
-  Node &from = (*pair.world)[0], &to = (*pair.world)[1];
-  Send send(bytes, collective(2), 5);
-  Recv recv(bytes, 0, collective(2));
-  const auto sent = from.mesh.add_memory(send.memory).take();
-  const auto received = to.mesh.add_memory(recv.memory).take();
+  RegisteredMessage message(*pair.world, bytes, 2);
   const Record before = pair.provider.record();
-  to.post(recv);
-  from.post(1, send);
-  ASSERT_TRUE(recv.wait().ok() && send.wait().ok());
-  EXPECT_TRUE(recv.holds(5));
+  ASSERT_NO_FATAL_FAILURE(message.exchange());
   const Record after = pair.provider.record();
   EXPECT_EQ(after.traffic.writes - before.traffic.writes, pieces);
   // The other requests announce the message, grant the memory by a window, revoke the grant, and return

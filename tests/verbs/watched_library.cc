@@ -10,16 +10,9 @@ constexpr std::size_t header_bytes = 64;  // of a frame
 
 }  // namespace
 
-WatchedLibrary::WatchedLibrary() : functions_(library_.functions()) {
+WatchedLibrary::WatchedLibrary()
+    : library_([this](const ibv_qp& pair, const ibv_send_wr& request) { count(pair, request); }) {
   current = this;
-  functions_.open_device = [](ibv_device* device) {
-    ibv_context* const context = current->library_.functions().open_device(device);
-    if (context == nullptr) return context;
-    const std::lock_guard lock(current->mutex_);
-    current->posts_[context] = context->ops.post_send;
-    context->ops.post_send = &WatchedLibrary::post;
-    return context;
-  };
   add_object_calls();
   add_pair_calls();
 }
@@ -27,20 +20,20 @@ WatchedLibrary::WatchedLibrary() : functions_(library_.functions()) {
 WatchedLibrary::~WatchedLibrary() { current = nullptr; }
 
 void WatchedLibrary::add_object_calls() {
-  functions_.reg_mr = [](ibv_pd* domain, void* address, std::size_t bytes, int access) {
-    ibv_mr* const region = (*current->library_.functions().reg_mr)(domain, address, bytes, access);
+  library_.functions().reg_mr = [](ibv_pd* domain, void* address, std::size_t bytes, int access) {
+    ibv_mr* const region = (*current->library_.untapped().reg_mr)(domain, address, bytes, access);
     const std::lock_guard lock(current->mutex_);
     if (region != nullptr) ++current->usage_.regions, ++current->usage_.registrations;
     return region;
   };
-  functions_.dereg_mr = [](ibv_mr* region) {
-    const int error = current->library_.functions().dereg_mr(region);
+  library_.functions().dereg_mr = [](ibv_mr* region) {
+    const int error = current->library_.untapped().dereg_mr(region);
     const std::lock_guard lock(current->mutex_);
     if (error == 0) --current->usage_.regions;
     return error;
   };
-  functions_.create_qp = [](ibv_pd* domain, ibv_qp_init_attr* wanted) {
-    ibv_qp* const pair = current->library_.functions().create_qp(domain, wanted);
+  library_.functions().create_qp = [](ibv_pd* domain, ibv_qp_init_attr* wanted) {
+    ibv_qp* const pair = current->library_.untapped().create_qp(domain, wanted);
     const std::lock_guard lock(current->mutex_);
     if (pair != nullptr) ++current->usage_.pairs;
     return pair;
@@ -49,17 +42,17 @@ void WatchedLibrary::add_object_calls() {
 
 // These calls hold the lock while they run, so that no queue pair is destroyed while `break_pair` uses it.
 void WatchedLibrary::add_pair_calls() {
-  functions_.modify_qp = [](ibv_qp* pair, ibv_qp_attr* attributes, int mask) {
+  library_.functions().modify_qp = [](ibv_qp* pair, ibv_qp_attr* attributes, int mask) {
     const std::lock_guard lock(current->mutex_);
-    const int error = current->library_.functions().modify_qp(pair, attributes, mask);
+    const int error = current->library_.untapped().modify_qp(pair, attributes, mask);
     if (error == 0 && attributes->qp_state == IBV_QPS_RTS) current->connected_.insert(pair);
     return error;
   };
-  functions_.destroy_qp = [](ibv_qp* pair) {
+  library_.functions().destroy_qp = [](ibv_qp* pair) {
     const std::lock_guard lock(current->mutex_);
     current->connected_.erase(pair);
     current->writers_.erase(pair);
-    const int error = current->library_.functions().destroy_qp(pair);
+    const int error = current->library_.untapped().destroy_qp(pair);
     if (error == 0) --current->usage_.pairs;
     return error;
   };
@@ -83,23 +76,14 @@ bool WatchedLibrary::break_pair(std::size_t choice) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
   const auto chosen = static_cast<std::ptrdiff_t>(choice % connected_.size());
-  return library_.functions().modify_qp(*std::next(connected_.begin(), chosen), &attributes, IBV_QP_STATE) ==
+  return library_.untapped().modify_qp(*std::next(connected_.begin(), chosen), &attributes, IBV_QP_STATE) ==
          0;
-}
-
-int WatchedLibrary::post(ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** failed) {
-  Post real = nullptr;
-  {
-    const std::lock_guard lock(current->mutex_);
-    real = current->posts_.at(pair->context);
-    current->count(*pair, *request);
-  }
-  return real(pair, request, failed);
 }
 
 void WatchedLibrary::count(const ibv_qp& pair, const ibv_send_wr& request) {
   const bool write = request.opcode == IBV_WR_RDMA_WRITE || request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   if (!write && request.opcode != IBV_WR_SEND_WITH_IMM) return;
+  const std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
   for (int i = 0; i < request.num_sge; ++i) {
     const ibv_sge& piece = request.sg_list[i];

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/verbs/tested_library.h"
+#include "tests/verbs/tapped_library.h"
 
 namespace tutti::test {
 
@@ -36,7 +36,7 @@ class WatchedLibrary {
   WatchedLibrary(const WatchedLibrary&) = delete;
   WatchedLibrary& operator=(const WatchedLibrary&) = delete;
 
-  const verbs::Functions& functions() const { return functions_; }
+  const verbs::Functions& functions() { return library_.functions(); }
   Usage usage();
   // Counts bytes that are written from this memory as `Usage::in_place`.
   void expect_from(std::span<const std::byte> memory);
@@ -45,9 +45,6 @@ class WatchedLibrary {
   bool break_pair(std::size_t choice);
 
  private:
-  using Post = decltype(ibv_context_ops::post_send);
-
-  static int post(ibv_qp* pair, ibv_send_wr* request, ibv_send_wr** failed);
   void add_object_calls();
   void add_pair_calls();
   void count(const ibv_qp& pair, const ibv_send_wr& request);
@@ -55,11 +52,9 @@ class WatchedLibrary {
 
   static inline WatchedLibrary* current = nullptr;
 
-  TestedLibrary library_;
-  verbs::Functions functions_;
+  TappedLibrary library_;
   std::mutex mutex_;  // guards everything below
   Usage usage_;
-  std::map<ibv_context*, Post> posts_;
   std::set<ibv_qp*> connected_;
   std::set<const ibv_qp*> writers_;
   std::vector<std::span<const std::byte>> expected_;

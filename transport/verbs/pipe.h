@@ -53,8 +53,8 @@ struct PipeOptions {
   std::size_t pair = 0;        // the index of the pair of ports that the pipe connects
   std::size_t their_rail = 0;  // says which key of a place to use (`key_of`); 0 if there is one rail only
   std::size_t our_rail = 0;    // the index of this rank's port
-  // Whether the pipe is one of several between two ranks. If so, it keeps packets until the peer has dealt
-  // with them, and its permits are given only once their windows are bound.
+  // This is true if the pipe is one of several between two ranks. Such a pipe keeps packets until the peer
+  // has dealt with them, and gives its permits only once their windows are bound.
   bool shared = false;
 };
 
